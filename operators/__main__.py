@@ -1,0 +1,49 @@
+"""Install JobSet, Kubeflow Trainer and Volcano, and wait until their webhooks answer."""
+
+import pulumi
+from charts import PULL_POLICIES, Chart, jobset, trainer, volcano
+from pulumi_kubernetes.helm.v3 import Release, ReleaseArgs
+from readiness import wait_for_webhook
+
+config = pulumi.Config()
+registry = config.get("imageRegistry") or ""
+pull_policy = config.require("imagePullPolicy")
+if pull_policy not in PULL_POLICIES:
+    raise pulumi.RunError(f"imagePullPolicy: {pull_policy!r}: accepted are {', '.join(PULL_POLICIES)}")
+context = pulumi.Config("kubernetes").get("context")
+
+
+def answers(args: pulumi.ResourceHookArgs) -> None:
+    wait_for_webhook(args.name, context)
+
+
+webhook_answers = pulumi.ResourceHook("webhook-answers", answers)
+
+
+def install(chart: Chart, after: list[pulumi.Resource]) -> Release:
+    """A v3 Release, since v4 Chart runs no Helm hooks and Volcano's admission certificate comes from one."""
+    return Release(
+        chart.release,
+        ReleaseArgs(
+            name=chart.release,
+            namespace=chart.namespace,
+            create_namespace=True,
+            chart=chart.location,
+            version=chart.pinned_version,
+            values=chart.values,
+            timeout=300,
+        ),
+        opts=pulumi.ResourceOptions(
+            depends_on=after,
+            hooks=pulumi.ResourceHookBinding(after_create=[webhook_answers], after_update=[webhook_answers]),
+        ),
+    )
+
+
+gates = config.get_object("trainerFeatureGates") or {}
+jobset_release = install(jobset(config.require("jobsetChart"), registry, pull_policy), after=[])
+volcano_release = install(volcano(config.require("volcanoChart"), registry, pull_policy), after=[])
+trainer_release = install(trainer(config.require("trainerChart"), registry, pull_policy, gates), after=[jobset_release])
+
+for release in (jobset_release, volcano_release, trainer_release):
+    pulumi.export(release._name, release.status.version)

@@ -1,0 +1,56 @@
+"""The three operators' Helm charts: where each comes from and the values that it is installed with.
+
+Pure functions from plain values to dicts. One version of each operator is supported, the one that the tests run.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+JOBSET_VERSION = "0.12.0"
+TRAINER_VERSION = "2.3.0"
+VOLCANO_VERSION = "1.15.1"
+
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart to release: `location` is an OCI reference, an archive's address or a local path."""
+
+    release: str
+    namespace: str
+    location: str
+    version: str
+    values: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def pinned_version(self) -> str | None:
+        """The version to ask a registry for. Archives and local folders are already one version."""
+        return self.version if self.location.startswith("oci://") else None
+
+
+def jobset(location: str, registry: str, pull_policy: str) -> Chart:
+    """JobSet. Its chart's own default is the staging image of the main branch, so the release is always named."""
+    image = {
+        "repository": f"{registry or 'registry.k8s.io'}/jobset/jobset",
+        "tag": f"v{JOBSET_VERSION}",
+        "pullPolicy": pull_policy,
+    }
+    return Chart("jobset", "jobset-system", location, JOBSET_VERSION, {"image": image})
+
+
+def trainer(location: str, registry: str, pull_policy: str, feature_gates: dict[str, bool]) -> Chart:
+    """Kubeflow Trainer, without the JobSet that its chart can bundle: JobSet is a release of its own here."""
+    values: dict[str, Any] = {
+        "jobset": {"install": False},
+        "image": {"pullPolicy": pull_policy} | ({"registry": registry} if registry else {}),
+    }
+    if feature_gates:
+        values["manager"] = {"config": {"featureGates": feature_gates}}
+    return Chart("kubeflow-trainer", "kubeflow-system", location, TRAINER_VERSION, values)
+
+
+def volcano(location: str, registry: str, pull_policy: str) -> Chart:
+    """Volcano: scheduler, controllers and admission webhooks."""
+    basic = {"image_pull_policy": pull_policy} | ({"image_registry": registry} if registry else {})
+    return Chart("volcano", "volcano-system", location, VOLCANO_VERSION, {"basic": basic})
