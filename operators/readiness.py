@@ -1,7 +1,7 @@
 """Wait until an operator's admission webhook answers.
 
-Helm calls a release ready when its pods are. The webhooks answer some seconds later, when the operator's certificate has
-reached both the webhook configuration and the pod; until then every object of its kind is refused. A dry-run create
+Helm calls a release ready when its pods are. The webhooks answer some seconds later, when the operator's certificate
+has reached both the webhook configuration and the pod; until then every object of its kind is refused. A dry-run create
 goes through the whole admission chain and leaves nothing behind:
 https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run
 """
