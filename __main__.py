@@ -1,0 +1,47 @@
+"""Distributed TensorFlow on Kubeflow Trainer v2: scripts, queue, runtime and job, from the stack's settings."""
+
+import pulumi
+
+from components import settings as config
+from components import stack
+from components.faults import ConfigError, stop
+from components.kubeconfig import Kubeconfig, require_reachable
+from components.network import GangNetworkPolicy
+from components.train_job import TrainJob
+from components.trainer_scripts import TrainerScripts
+from components.training_runtime import TensorFlowRuntime
+from components.volcano_queue import VolcanoQueue
+
+
+def main() -> None:
+    settings, secret = config.load()
+    require_reachable(Kubeconfig.of_stack())
+    runtime: pulumi.Input[str] = stack.runtime_name(settings)
+    scripts: pulumi.Input[str] | None = None
+
+    if settings.runtime.create:
+        scripts = TrainerScripts(
+            "scripts",
+            {"namespace": settings.namespace, "runtime_name": stack.runtime_name(settings), "script": settings.script},
+        ).config_map_name
+        queue: pulumi.Input[str] | None = settings.volcano.queue.name if settings.volcano.enabled else None
+        if queue and settings.volcano.queue.create:
+            queue = VolcanoQueue("queue", stack.queue_args(settings)).queue_name
+        runtime = TensorFlowRuntime("runtime", stack.runtime_args(settings, secret, scripts, queue)).runtime_name
+
+    if settings.job.enabled:
+        policy = GangNetworkPolicy("policy", {"namespace": settings.namespace, "job_name": settings.job.name})
+        job = TrainJob(
+            "job", stack.job_args(settings, secret, runtime, scripts), pulumi.ResourceOptions(depends_on=[policy])
+        )
+        pulumi.export("job", job.job_name)
+
+    pulumi.export("runtime", runtime)
+    pulumi.export("namespace", settings.namespace)
+    pulumi.export("verify", stack.verification_commands(settings))
+
+
+try:
+    main()
+except ConfigError as error:
+    stop(error.lines)

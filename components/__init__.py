@@ -1,0 +1,1 @@
+"""Typed Pulumi components for distributed TensorFlow on Kubeflow Trainer v2."""

@@ -1,0 +1,139 @@
+"""Faults in the stack's config, told in one line each: the key, its value, and what is accepted."""
+
+import difflib
+import json
+import sys
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, NoReturn, Union, get_args, get_origin
+
+import pulumi
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from components.field_types import Accepts
+
+SHOWN_AT_MOST = 80
+ALREADY_TOLD = 32
+"""Exit status by which Pulumi's Python host knows that the user has been told why, and adds nothing of its own
+(https://github.com/pulumi/pulumi/blob/v3.150.0/sdk/python/cmd/pulumi-language-python-exec#L26)."""
+
+
+class ConfigError(Exception):
+    """What is wrong with the stack's config; one finished sentence per fault in `lines`."""
+
+    def __init__(self, lines: Sequence[str]):
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+def stop(lines: Iterable[str]) -> NoReturn:
+    """Fail the update with these error lines and nothing else: no traceback, nothing registered after this."""
+    for line in lines:
+        pulumi.log.error(line)
+    sys.exit(ALREADY_TOLD)
+
+
+def fault_lines(error: ValidationError, model: type[BaseModel], prefix: str, secret: Iterable[str]) -> list[str]:
+    """One line per fault of a failed validation of `model`.
+
+    `prefix` is the config namespace with its colon; the values of top-level keys in `secret` are not shown.
+    """
+    hidden = set(secret)
+    return [_line(details, model, prefix, str(next(iter(details["loc"]), "")) in hidden) for details in error.errors()]
+
+
+def _line(details: ErrorDetails, model: type[BaseModel], prefix: str, hide: bool) -> str:
+    path = [part for part in details["loc"] if part != "[key]"]
+    key = prefix + dotted(path)
+    match details["type"]:
+        case "extra_forbidden":
+            return f"{key} is not a setting; {_suggestion(path, model)}"
+        case "missing":
+            return f"{key} is missing; accepted: {_accepts(path, model)}"
+    value = "[secret]" if hide else shown(details["input"])
+    return f"{key} is {value}; accepted: {_accepts(path, model)}"
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """The path as `pulumi config set --path` takes it.
+
+    >>> dotted(["tolerations", 0, "effect"]), dotted(["nodeSelector", "a.b/c"])
+    ('tolerations[0].effect', 'nodeSelector["a.b/c"]')
+    """
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif "." in part:
+            text += f'["{part}"]'
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def shown(value: Any) -> str:
+    """The value as it stands in the config file, cut when long."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= SHOWN_AT_MOST else f"{text[:SHOWN_AT_MOST]}..."
+
+
+def fields_by_key(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
+    """The model's fields under the names that the config uses."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def nested_model(annotation: Any) -> type[BaseModel] | None:
+    """The model inside an annotation such as `Model`, `Model | None` or `tuple[Model, ...]`."""
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        return annotation if issubclass(annotation, BaseModel) else None
+    if get_origin(annotation) in (Annotated, Union, types.UnionType, tuple):
+        return next((model for part in get_args(annotation) if (model := nested_model(part))), None)
+    return None
+
+
+def all_keys(model: type[BaseModel], above: str = "") -> Iterator[str]:
+    """Every key of the model and of the models in it, dotted."""
+    for key, field in fields_by_key(model).items():
+        yield above + key
+        if inner := nested_model(field.annotation):
+            yield from all_keys(inner, f"{above}{key}.")
+
+
+def _accepts(path: Sequence[str | int], model: type[BaseModel]) -> str:
+    """What the setting at the path accepts: its own words, or the keys of the object that it is."""
+    words = "the settings that the README lists"
+    where: type[BaseModel] | None = model
+    for part in path:
+        field = fields_by_key(where).get(str(part)) if where and isinstance(part, str) else None
+        if field is None:
+            continue  # an item of a list or a map: described with the whole
+        where = nested_model(field.annotation)
+        own = [data.text for data in field.metadata if isinstance(data, Accepts)]
+        if own:
+            words = own[0]
+        elif where:
+            words = f"an object with the keys {', '.join(fields_by_key(where))}"
+    return words
+
+
+def _suggestion(path: Sequence[str | int], model: type[BaseModel]) -> str:
+    """What an unknown key may have meant: a neighbour, the same name elsewhere, or else what there is."""
+    where = model
+    for part in path[:-1]:
+        field = fields_by_key(where).get(str(part))
+        where = (field and nested_model(field.annotation)) or where
+    above = [part for part in path[:-1] if isinstance(part, str)]
+    unknown = _folded(str(path[-1]))
+    neighbours = {_folded(key): dotted([*above, key]) for key in fields_by_key(where)}
+    elsewhere = {_folded(key.rpartition(".")[2]): key for key in reversed(list(all_keys(model)))}
+    for known in (neighbours, elsewhere):
+        if close := difflib.get_close_matches(unknown, known, n=1, cutoff=0.75):
+            return f"did you mean {known[close[0]]}?"
+    return f"accepted: {', '.join(fields_by_key(where))}"
+
+
+def _folded(key: str) -> str:
+    """Spelling differences that do not matter when guessing: num_nodes, num-nodes and NUMNODES mean numNodes."""
+    return key.replace("_", "").replace("-", "").lower()

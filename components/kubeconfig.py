@@ -1,0 +1,116 @@
+"""Which cluster the stack's Kubernetes provider talks to, and whether it answers."""
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pulumi
+import yaml
+
+from components.faults import ConfigError
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+CONNECT_SECONDS = 5.0
+DEFAULT_PATH = "~/.kube/config"
+HOW_TO_CHOOSE = "choose another with KUBECONFIG or `pulumi config set kubernetes:context`"
+
+
+@dataclass(frozen=True)
+class Kubeconfig:
+    """The provider's own choice of cluster: its config, else KUBECONFIG, else ~/.kube/config, else the pod's account."""
+
+    contents_or_path: str | None = None
+    """The setting kubernetes:kubeconfig, as YAML or as the path of a file."""
+    context: str | None = None
+    """The setting kubernetes:context. Default: the file's current context."""
+
+    @classmethod
+    def of_stack(cls) -> "Kubeconfig":
+        """What the current stack's config says."""
+        config = pulumi.Config("kubernetes")
+        return cls(config.get("kubeconfig") or None, config.get("context") or None)
+
+    def paths(self) -> list[Path]:
+        """The files in question, whether they exist or not; none when the setting holds the contents."""
+        if self.contents_or_path and self.inline() is not None:
+            return []
+        listed = self.contents_or_path or os.environ.get("KUBECONFIG") or DEFAULT_PATH
+        return [Path(path).expanduser() for path in listed.split(os.pathsep) if path]
+
+    def inline(self) -> dict[str, Any] | None:
+        """The contents, when the setting holds them rather than a path."""
+        loaded = yaml.safe_load(self.contents_or_path) if self.contents_or_path else None
+        return loaded if isinstance(loaded, dict) else None
+
+    def api_client(self) -> "ApiClient":
+        """A client of the official library for this cluster; it is imported here because that takes half a second."""
+        from kubernetes import client, config
+
+        if inline := self.inline():
+            inline_client: ApiClient = config.new_client_from_config_dict(inline, self.context, persist_config=False)
+            return inline_client
+        if any(path.exists() for path in self.paths()):
+            files = os.pathsep.join(map(str, self.paths()))
+            file_client: ApiClient = config.new_client_from_config(files, self.context, persist_config=False)
+            return file_client
+        config.load_incluster_config()
+        return client.ApiClient()
+
+
+def require_reachable(kubeconfig: Kubeconfig) -> None:
+    """Raise ConfigError, one line saying which cluster and why, unless its API server accepts connections.
+
+    A preview would otherwise succeed against no cluster at all, and an update fail once per object.
+    """
+    documents = (
+        [inline] if (inline := kubeconfig.inline()) else [_read(path) for path in kubeconfig.paths() if path.exists()]
+    )
+    if not documents:
+        if "KUBERNETES_SERVICE_HOST" not in os.environ:
+            paths = ", ".join(map(str, kubeconfig.paths()))
+            raise ConfigError([f"no Kubernetes cluster is configured: {paths} does not exist; {HOW_TO_CHOOSE}"])
+        return
+    name, cluster = _cluster(documents, kubeconfig.context)
+    if cluster.get("proxy-url") or os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
+        return  # only the proxy can tell
+    server = urlsplit(cluster.get("server", ""))
+    try:
+        port = server.port or {"https": 443}.get(server.scheme, 80)
+        socket.create_connection((server.hostname or "", port), CONNECT_SECONDS).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(
+            [f"the Kubernetes cluster of context {name!r} is unreachable: {server.geturl()}: {reason}; {HOW_TO_CHOOSE}"]
+        ) from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        loaded = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError([f"the kubeconfig {path} cannot be read: {' '.join(str(error).split())}"]) from error
+    return loaded if isinstance(loaded, dict) else {}
+
+
+def _cluster(documents: list[dict[str, Any]], context: str | None) -> tuple[str, Mapping[str, Any]]:
+    """The chosen context's name and cluster. Of files that are merged, the first to name something wins."""
+    chosen = context or next((name for document in documents if (name := document.get("current-context"))), None)
+    contexts, clusters = _named(documents, "contexts", "context"), _named(documents, "clusters", "cluster")
+    if chosen is None or chosen not in contexts:
+        known = ", ".join(contexts) or "none at all"
+        raise ConfigError([f"the kubeconfig has no context {chosen or ''!r}; accepted for kubernetes:context: {known}"])
+    return chosen, clusters.get(contexts[chosen].get("cluster"), {})
+
+
+def _named(documents: list[dict[str, Any]], plural: str, singular: str) -> dict[Any, Mapping[str, Any]]:
+    merged: dict[Any, Mapping[str, Any]] = {}
+    for document in documents:
+        for entry in document.get(plural) or []:
+            merged.setdefault(entry.get("name"), entry.get(singular) or {})
+    return merged

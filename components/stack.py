@@ -1,0 +1,168 @@
+"""From settings to component arguments, and what a stack tells its user at the end."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+
+from components import api
+from components.network import InfiniBandArgs
+from components.settings import Settings
+from components.train_job import TrainJobArgs
+from components.training_runtime import (
+    DEFAULT_GPU_IMAGE,
+    NAME_WITH_VOLCANO,
+    NAME_WITHOUT_VOLCANO,
+    RuntimeVolcanoArgs,
+    TensorFlowRuntimeArgs,
+    launch_command,
+    worker_resources,
+)
+from components.volcano_queue import VolcanoQueueArgs
+from components.volumes import VolumeArgs, checkpoint_volume, data_volume
+
+
+def runtime_name(settings: Settings) -> str:
+    """The configured name, or the one that tells whether Volcano is in use."""
+    return settings.runtime.name or (NAME_WITH_VOLCANO if settings.volcano.enabled else NAME_WITHOUT_VOLCANO)
+
+
+def queue_args(settings: Settings) -> VolcanoQueueArgs:
+    queue = settings.volcano.queue
+    return {
+        "queue_name": queue.name,
+        "weight": queue.weight,
+        "capability": queue.capability,
+        "guarantee": queue.guarantee,
+        "reclaimable": queue.reclaimable,
+        "parent": queue.parent or None,
+    }
+
+
+def runtime_args(
+    settings: Settings, secret: frozenset[str], scripts: pulumi.Input[str], queue: pulumi.Input[str] | None
+) -> TensorFlowRuntimeArgs:
+    """The runtime: what belongs to the platform, and in a stack without a job also what would belong to the job."""
+    args: TensorFlowRuntimeArgs = {
+        "runtime_name": runtime_name(settings),
+        "scripts_config_map": scripts,
+        "image_pull_policy": settings.image_pull_policy,
+        "image_pull_secrets": settings.image_pull_secrets,
+        "volumes": _volumes(settings),
+        "shm_size": settings.shm_size or None,
+        "node_selector": settings.node_selector,
+        "tolerations": [_toleration(toleration) for toleration in settings.tolerations],
+        "volcano": _volcano(settings, queue) if queue is not None else None,
+        "infiniband": _infiniband(settings),
+        "max_restarts": settings.max_restarts,
+    }
+    if not settings.job.enabled:
+        args["image"] = _image(settings)
+        args["script"] = _script_name(settings)
+        args["args"] = settings.args
+        args["env"] = _env(settings, secret)
+        args["resources"] = _resources(settings)
+    return args
+
+
+def job_args(
+    settings: Settings, secret: frozenset[str], runtime: pulumi.Input[str], scripts: pulumi.Input[str] | None
+) -> TrainJobArgs:
+    """The job: what belongs to one run."""
+    return {
+        "job_name": settings.job.name,
+        "namespace": settings.namespace,
+        "runtime_name": runtime,
+        "num_nodes": settings.num_nodes,
+        "image": _image(settings) if settings.runtime.create else settings.image or None,
+        "command": launch_command(_script_name(settings)) if settings.script else None,
+        "args": settings.args,
+        "env": _env(settings, secret),
+        "resources": _resources(settings),
+        "deadline_seconds": settings.deadline,
+        "suspend": settings.suspend,
+        "run_trigger": [settings.run_id, scripts],
+        "await_completion": settings.await_completion,
+        "await_timeout_seconds": settings.await_timeout,
+    }
+
+
+def verification_commands(settings: Settings) -> dict[str, str]:
+    """kubectl commands that show what the stack made, ready to paste."""
+    job, namespace = settings.job.name, settings.namespace
+    worker_0 = f"{api.JOB_NAME_LABEL}={job}-{api.NODE}-0,{api.COMPLETION_INDEX_LABEL}=0"
+    commands = {"runtime": f"kubectl get clustertrainingruntime {runtime_name(settings)}"}
+    if settings.job.enabled:
+        commands |= {
+            "job": f"kubectl get trainjob {job} -n {namespace}",
+            "pods": f"kubectl get pods -l {api.JOBSET_NAME_LABEL}={job} -n {namespace}",
+            # Without the index the label selects every worker, and -f follows at most five pods.
+            "logs": f"kubectl logs -l {worker_0} -n {namespace} --tail=-1 -f",
+        }
+        if settings.volcano.enabled:
+            commands["podGroup"] = f"kubectl get podgroup {job} -n {namespace}"
+    return commands
+
+
+def _image(settings: Settings) -> str | None:
+    return settings.image or (DEFAULT_GPU_IMAGE if settings.resources.gpu else None)
+
+
+def _script_name(settings: Settings) -> str:
+    return Path(settings.script or api.TRAIN_SCRIPT).name
+
+
+def _resources(settings: Settings) -> dict[str, Any] | None:
+    return worker_resources(settings.resources.cpu, settings.resources.memory, settings.resources.gpu)
+
+
+def _env(settings: Settings, secret: frozenset[str]) -> Mapping[str, pulumi.Input[str]]:
+    """The settings with a variable of their own, under the user's environment, whose values stay secret if they are."""
+    own = {
+        api.ENV_EPOCHS: str(settings.epochs),
+        api.ENV_BATCH_SIZE: str(settings.batch_size),
+        api.ENV_PORT: str(settings.port),
+    }
+    if settings.checkpoints.host_path or settings.checkpoints.pvc:
+        own[api.ENV_CHECKPOINT_DIR] = f"{api.CHECKPOINT_DIR}/{settings.namespace}/{settings.job.name}"
+        own[api.ENV_CHECKPOINT_EVERY_STEPS] = str(settings.checkpoints.every_steps)
+    if "env" not in secret:
+        return {**own, **settings.env}
+    return {**own, **{name: pulumi.Output.secret(value) for name, value in settings.env.items()}}
+
+
+def _volumes(settings: Settings) -> list[VolumeArgs]:
+    data, checkpoints = settings.data, settings.checkpoints
+    volumes = [data_volume(data.host_path or None, data.pvc or None)] if data.enabled else []
+    if checkpoints.host_path or checkpoints.pvc:
+        volumes.append(checkpoint_volume(checkpoints.host_path or None, checkpoints.pvc or None))
+    return volumes
+
+
+def _volcano(settings: Settings, queue: pulumi.Input[str]) -> RuntimeVolcanoArgs:
+    topology = settings.volcano.network_topology
+    return {
+        "queue_name": queue,
+        "priority_class": settings.volcano.priority_class or None,
+        "network_topology": {"mode": topology.mode, "highest_tier_allowed": topology.highest_tier_allowed}
+        if topology
+        else None,
+    }
+
+
+def _infiniband(settings: Settings) -> InfiniBandArgs | None:
+    infiniband = settings.infiniband
+    if not infiniband.enabled:
+        return None
+    return {
+        "networks": infiniband.networks,
+        "resource": infiniband.resource,
+        "count": infiniband.count,
+        "nccl_env": infiniband.nccl_env,
+    }
+
+
+def _toleration(toleration: Any) -> dict[str, Any]:
+    """As in a pod's spec, without what was not set."""
+    return {key: value for key, value in toleration.model_dump(by_alias=True).items() if value not in ("", None)}
