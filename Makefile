@@ -8,10 +8,12 @@ PYTHON := $(VENV)/bin/python
 ENV := eval "$$($(PYTHON) -m devcluster env)"; export PATH="$(CURDIR)/$(VENV)/bin:$$PATH";
 UNIT := -m "not cluster and not tensorflow"
 
-.PHONY: help up operators down test lint test-unit test-trainer test-cluster lock
+.PHONY: help install up operators env down test lint test-unit test-trainer test-cluster lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(VENV)/run ## make the Python environment that `pulumi up` needs
 
 up: $(VENV)/run operators ## start the embedded cluster, train on it with `pulumi up -s dev`, print the result
 	@$(ENV) pulumi stack select --create dev >/dev/null; pulumi up -s dev --yes --skip-preview

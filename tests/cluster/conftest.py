@@ -1,0 +1,67 @@
+"""Fixtures of the tests on the embedded cluster. They refuse any other: some of them take a cluster's parts away."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from kubernetes import config
+
+from tests.cluster.objects import kind_of, listed
+from tests.cluster.program import Program
+
+NODE = "devcluster"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cluster() -> None:
+    """Point the Kubernetes client at the embedded cluster."""
+    config.load_kube_config(os.environ.get("KUBECONFIG"))
+    names = [node["metadata"]["name"] for node in listed("v1", "Node")]
+    assert NODE in names, f"the current kube context is not the embedded cluster: its nodes are {names}"
+
+
+@pytest.fixture
+def namespace() -> Iterator[str]:
+    """A fresh namespace, deleted afterwards with all that is in it."""
+    name = f"test-{uuid.uuid4().hex[:6]}"
+    kind_of("v1", "Namespace").create(body={"metadata": {"name": name}})
+    yield name
+    kind_of("v1", "Namespace").delete(name=name)
+
+
+class Deploy(Protocol):
+    def __call__(self, **config: Any) -> Program: ...
+
+
+@pytest.fixture
+def deploy(namespace: str, tmp_path: Path) -> Iterator[Deploy]:
+    """Make programs whose stacks are destroyed after the test. Cluster-scoped names carry the namespace's name."""
+    programs: list[Program] = []
+
+    def make(**overrides: Any) -> Program:
+        program = Program(tmp_path / str(len(programs)), small_job(namespace) | overrides)
+        programs.append(program)
+        return program
+
+    yield make
+    for program in reversed(programs):
+        program.destroy()
+
+
+def small_job(namespace: str) -> dict[str, Any]:
+    """The smallest training that is still the real thing: digits, one epoch, two workers that fit a two-core node."""
+    return {
+        "namespace": namespace,
+        "numNodes": 2,
+        "epochs": 1,
+        "image": "localhost/tftrainer/tensorflow:2.21.0",
+        "resources": {"cpu": "200m", "memory": "1Gi"},
+        "data": {"hostPath": "/var/lib/tftrainer/cifar-10-batches-py"},
+        "job": {"name": "digits"},
+        "runtime": {"name": f"{namespace}-runtime"},
+        "volcano": {"queue": {"name": f"{namespace}-queue"}},
+        "awaitCompletion": True,
+    }

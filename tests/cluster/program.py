@@ -1,0 +1,91 @@
+"""A copy of the program with a stack of its own, driven as a user drives it: edit the stack config, `pulumi up`."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pulumi import automation as auto
+
+PROJECT = Path(__file__).parents[2]
+PROGRAM = ("Pulumi.yaml", "__main__.py", "components", "trainer")
+STACK = "test"
+
+
+@dataclass
+class Change:
+    """What one `pulumi up` or `pulumi destroy` did: operation by object, and everything that it printed."""
+
+    operations: dict[str, str] = field(default_factory=dict)
+    output: str = ""
+
+    def record(self, event: auto.EngineEvent) -> None:
+        if event.resource_pre_event:
+            step = event.resource_pre_event.metadata
+            kind = step.type.split(":")[-1]
+            # The provider, the components and the stack are Pulumi's own: only objects in the cluster count here.
+            if step.type.startswith("kubernetes:"):
+                self.operations[f"{kind}/{step.urn.split('::')[-1]}"] = str(step.op.value)
+        elif event.diagnostic_event:
+            self.output += event.diagnostic_event.message
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """The kinds that were touched, each with its last operation."""
+        return {key.split("/")[0]: op for key, op in self.operations.items() if op != "same"}
+
+
+class Program:
+    """The project in a folder of the test's, with a local backend beside it."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
+        self.folder = folder / "project"
+        self.folder.mkdir(parents=True)
+        for name in PROGRAM:
+            source = PROJECT / name
+            if source.is_dir():
+                shutil.copytree(source, self.folder / name, ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
+            else:
+                shutil.copy(source, self.folder / name)
+        state = folder / "state"
+        state.mkdir()
+        options = auto.LocalWorkspaceOptions(env_vars={"PULUMI_BACKEND_URL": f"file://{state}"})
+        self.stack = auto.create_stack(STACK, work_dir=str(self.folder), opts=options)
+        self.edit(config)
+
+    def edit(self, config: Mapping[str, Any]) -> None:
+        """Merge keys into Pulumi.test.yaml, as an editor would."""
+        path = self.folder / f"Pulumi.{STACK}.yaml"
+        document = yaml.safe_load(path.read_text()) if path.exists() else {}
+        settings = document.setdefault("config", {})
+        settings |= {f"tftrainer:{key}": value for key, value in config.items()}
+        path.write_text(yaml.safe_dump(document))
+
+    def set(self, key: str, value: str) -> None:
+        """`pulumi config set KEY VALUE`."""
+        self.stack.set_config(key, auto.ConfigValue(value))
+
+    def up(self) -> Change:
+        change = Change()
+        self.stack.up(on_event=change.record)
+        return change
+
+    def failing_up(self) -> Change:
+        """A `pulumi up` that must fail."""
+        change = Change()
+        try:
+            self.stack.up(on_event=change.record)
+        except auto.CommandError as error:
+            change.output += str(error)
+            return change
+        raise AssertionError("pulumi up succeeded")
+
+    def destroy(self) -> Change:
+        change = Change()
+        self.stack.destroy(on_event=change.record)
+        return change
+
+    def output(self, name: str) -> Any:
+        return self.stack.outputs()[name].value
