@@ -1,0 +1,120 @@
+"""Make what the catalog lists: download modules, build binaries, copy files."""
+
+import json
+import os
+import shutil
+import stat
+from pathlib import Path
+
+from devcluster.builds import GO_FLAGS, LINKER_FLAGS, Artifact, Binary, Copy, Extract, Keys, Module, PulumiPlugin, Tool
+from devcluster.commands import run
+from devcluster.errors import DevclusterError
+from devcluster.paths import TOOLS, Cache
+
+
+class GoBuild:
+    """One run of builds. Go's own caches are kept between its steps, and dropped by `drop_go_caches`."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._keys = Keys(cache)
+        self._prepared: set[str] = set()
+        temporary = cache.build / "tmp"
+        temporary.mkdir(parents=True, exist_ok=True)
+        self._env = {
+            **os.environ,
+            "CGO_ENABLED": "0",  # one compile serves this machine and images without a C library
+            "GOCACHE": str(cache.go_build),
+            "GOFLAGS": GO_FLAGS,
+            "GOMODCACHE": str(cache.go_mod),
+            "GOTMPDIR": str(temporary),
+            "GOWORK": "off",
+        }
+
+    def make(self, artifact: Artifact) -> None:
+        """Build or copy `artifact` into the cache.
+
+        Raises:
+            DevclusterError: a module could not be downloaded, or Go failed.
+        """
+        folder = self._prepare(artifact.tool)
+        if isinstance(artifact, Extract):
+            self._extract(artifact, folder)
+        else:
+            self._build(artifact, folder)
+        self._keys.record(artifact)
+
+    def _build(self, binary: Binary, folder: Path) -> None:
+        target, scratch = binary.path(self._cache), self._cache.build / binary.name
+        linker_flags = f"{LINKER_FLAGS} {binary.linker_flags}".strip()
+        self._go(folder, "build", "-ldflags", linker_flags, "-o", scratch, binary.package)
+        if isinstance(binary, PulumiPlugin):
+            _install(self._cache, binary, scratch)
+            scratch.unlink()
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            scratch.replace(target)  # a running one keeps its file
+
+    def _extract(self, extract: Extract, folder: Path) -> None:
+        target = extract.path(self._cache)
+        self._copy(extract.copy, folder, target)
+        if extract.executable:
+            target.chmod(0o755)
+
+    def _prepare(self, tool: Tool) -> Path:
+        """A build folder: the tool's, and what its sources need from modules."""
+        folder = self._cache.build / "tools" / tool.name
+        if tool.name not in self._prepared:
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(TOOLS / tool.name, folder)
+            for copy in tool.copies:
+                self._copy(copy, folder, folder / copy.target)
+            self._prepared.add(tool.name)
+        return folder
+
+    def _copy(self, copy: Copy, folder: Path, target: Path) -> None:
+        """Copy out of the module cache, where everything is read-only, with permissions to write."""
+        source = self._download(copy.module, folder) / copy.source
+        if source.is_dir():
+            shutil.copytree(source, target, copy_function=shutil.copyfile, dirs_exist_ok=True)
+            for path in (target, *target.rglob("*")):
+                path.chmod(0o755 if path.is_dir() else 0o644)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        if copy.edit:
+            edited = target / copy.edit_file
+            edited.write_text(copy.edit(edited.read_text()))
+
+    def _download(self, module: str | Module, folder: Path) -> Path:
+        """The module's folder in the module cache."""
+        found = json.loads(self._go(folder, "mod", "download", "-json", str(module)))
+        if isinstance(module, Module) and found["Sum"] != module.sum:
+            raise DevclusterError(f"module {module} has the hash {found['Sum']}, expected {module.sum}")
+        return Path(found["Dir"])
+
+    def _go(self, folder: Path, *args: str | Path) -> str:
+        return run(["go", *args], cwd=folder, env=self._env)
+
+
+def drop_go_caches(cache: Cache) -> None:
+    """Remove Go's caches and the build folders: 20 GiB that only a new build would need."""
+    for folder in (cache.go_mod, cache.go_build, cache.build):
+        remove_tree(folder)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder, read-only ones in it included."""
+    if not folder.exists():
+        return
+    for path, _, _ in os.walk(folder):
+        if not Path(path).stat().st_mode & stat.S_IWUSR:
+            Path(path).chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def _install(cache: Cache, plugin: PulumiPlugin, file: Path) -> None:
+    env = {**os.environ, "PULUMI_HOME": str(cache.pulumi_home), "PULUMI_SKIP_UPDATE_CHECK": "true"}
+    resource = plugin.name.removeprefix("pulumi-resource-")
+    pulumi = cache.bin / "pulumi"
+    run([pulumi, "plugin", "install", "resource", resource, plugin.version, "--file", file, "--reinstall"], env=env)

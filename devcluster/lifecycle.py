@@ -1,0 +1,176 @@
+"""The commands `up` and `down`: bring about a state, whatever the state before."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster import checks, cluster, digits, environment, namespace, packages
+from devcluster.builds import Artifact, Keys
+from devcluster.catalog import BINARIES, EXTRACTS
+from devcluster.errors import DevclusterError
+from devcluster.go_build import GoBuild, drop_go_caches, remove_tree
+from devcluster.images import IMAGES, Image, ImageBuild, Store
+from devcluster.paths import DATA, Cache
+from devcluster.progress import Progress
+
+_BUILD_GIB = 22.0
+"""Go's caches when everything has been built; they go at the end."""
+_KEPT_GIB = 2.0
+"""Binaries, charts and state."""
+_IMAGES_GIB = 4.0
+"""The image store, and the largest archive on its way into it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done before the cluster can start."""
+
+    packages: list[str]
+    artifacts: list[Artifact]
+    images: list[Image]
+
+    @classmethod
+    def make(cls, cache: Cache) -> "Plan":
+        keys, store = Keys(cache), Store(cache)
+        return cls(
+            packages.missing(),
+            [artifact for artifact in (*BINARIES, *EXTRACTS) if not keys.is_current(artifact)],
+            [image for image in IMAGES if not store.is_current(image)],
+        )
+
+    @property
+    def disk_gib(self) -> float:
+        """Disk space it takes while it runs, in GiB."""
+        share = len(self.artifacts) / len((*BINARIES, *EXTRACTS))
+        building = share * (_BUILD_GIB + _KEPT_GIB)
+        return 1.0 + building + (len(self.images) / len(IMAGES)) * _IMAGES_GIB
+
+    def describe(self) -> str:
+        parts = [(len(self.artifacts), "programs and files to build"), (len(self.images), "images to build")]
+        todo = ", ".join(f"{count} {what}" for count, what in parts if count)
+        return f"{todo}: needs {self.disk_gib:.0f} GiB of disk meanwhile, at most 12 GiB stay"
+
+
+def up(cache: Cache) -> None:
+    """Build what is missing and start the cluster, unless it runs and is well.
+
+    Raises:
+        DevclusterError: the machine lacks something, or a step failed.
+    """
+    checks.linux()
+    checks.root(os.geteuid())
+    with _locked(cache):
+        _refuse_foreign_cluster(cache)
+        health = cluster.health(cache)
+        plan = Plan.make(cache)
+        _check(cache, plan, health)
+        if plan.artifacts or plan.images:
+            print(plan.describe(), flush=True)
+        progress = Progress(bool(plan.packages) + len(plan.artifacts) + len(plan.images) + 2)
+        if plan.packages:
+            with progress.step(f"install {' '.join(plan.packages)}"):
+                packages.install(plan.packages)
+        _build(cache, plan.artifacts, progress)
+        _write_files(cache)
+
+        fingerprint = cluster.fingerprint(cache, {binary.name: binary.key() for binary in BINARIES})
+        if health.problems or cluster.started_from(cache) != fingerprint:
+            _start(cache, fingerprint, progress)
+        else:
+            _import(cache, progress)
+        shutil.rmtree(cache.build, ignore_errors=True)
+    print('cluster is up; for a shell to use it: eval "$(python -m devcluster env)"')
+
+
+def down(cache: Cache) -> None:
+    """Stop the cluster and remove it: processes, interfaces, control groups, state, Pulumi's state, and the data.
+
+    The caches stay.
+
+    Raises:
+        DevclusterError: something of it resists.
+    """
+    checks.linux()
+    checks.root(os.geteuid())
+    with _locked(cache):
+        _refuse_foreign_cluster(cache)
+        cluster.kill(cache)
+        _refuse_mounts(cache.cluster)
+        for folder in (cache.cluster, cache.pulumi_state, DATA):
+            remove_tree(folder)
+        cache.operators_config.unlink(missing_ok=True)
+    print("cluster is down; binaries and images are kept in", cache.root)
+
+
+def _check(cache: Cache, plan: Plan, health: cluster.Health) -> None:
+    if plan.artifacts:
+        checks.go()
+    if not health.runs:
+        checks.memory(Path("/proc/meminfo").read_text())
+    checks.disk(cache.root, plan.disk_gib)
+
+
+def _build(cache: Cache, artifacts: list[Artifact], progress: Progress) -> None:
+    build = GoBuild(cache)
+    for artifact in artifacts:
+        with progress.step(f"build {artifact.name}"):
+            build.make(artifact)
+    if artifacts:
+        drop_go_caches(cache)
+
+
+def _write_files(cache: Cache) -> None:
+    cache.pulumi_state.mkdir(exist_ok=True)
+    environment.write_operators_config(cache)
+    if not digits.FOLDER.exists():
+        digits.write()
+
+
+def _start(cache: Cache, fingerprint: str, progress: Progress) -> None:
+    cluster.kill(cache)  # what is left of an earlier one
+    with progress.step("start the cluster"):
+        cluster.start(cache, fingerprint)
+    _import(cache, progress)
+    with progress.step("wait for its DNS"):
+        cluster.wait_for_dns(cache)
+
+
+def _import(cache: Cache, progress: Progress) -> None:
+    """Build and import the images that the store lacks."""
+    store, build = Store(cache), ImageBuild(cache)
+    store.forget_missing()
+    for image in [image for image in IMAGES if not store.is_current(image)]:
+        with progress.step(f"build image {image.name}"):
+            build.make(image)
+            store.add(image, build.archive(image))
+
+
+def _refuse_foreign_cluster(cache: Cache) -> None:
+    owner = namespace.owner()
+    if owner not in (None, cache.cluster):
+        raise DevclusterError(f"another devcluster runs here, with its state in {owner}: stop that one first")
+
+
+def _refuse_mounts(folder: Path) -> None:
+    """The cluster's mounts are out of sight here; removing a folder that somebody mounted there would empty that."""
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        target = Path(line.split()[1])
+        if target.is_relative_to(folder):
+            raise DevclusterError(f"something is mounted on {target}: unmount it, and run `down` again")
+
+
+@contextmanager
+def _locked(cache: Cache) -> Iterator[None]:
+    """One `up` or `down` at a time."""
+    cache.root.mkdir(parents=True, exist_ok=True)
+    with cache.lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("waiting for another devcluster command to finish", flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,3 @@
+module tftrainer/tools/pause
+
+go 1.26
