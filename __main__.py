@@ -38,7 +38,8 @@ def main() -> None:
 
     pulumi.export("runtime", runtime)
     pulumi.export("namespace", settings.namespace)
-    pulumi.export("verify", stack.verification_commands(settings))
+    for name, command in stack.verification_commands(settings).items():
+        pulumi.export(name, command)
 
 
 try:

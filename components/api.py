@@ -80,7 +80,7 @@ POD_FIELDS: Final[Mapping[str, str]] = {
     "JOB_UID": f"metadata.labels['{JOB_UID_LABEL}']",
     "JOBSET_RESTART_ATTEMPT": f"metadata.labels['{RESTART_ATTEMPT_LABEL}']",
 }
-"""Environment variable → the pod's field that fills it: by these the workers tell the pods of one run from another's."""
+"""Environment variable → the pod's field that fills it: by these, workers tell the pods of one run from another's."""
 
 # --- Paths in the training container ---
 SCRIPTS_DIR: Final = "/workspace/trainer"

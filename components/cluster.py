@@ -75,18 +75,33 @@ def wait_for_old_gang(namespace: str, job_name: str) -> Hook:
 
 def fail_if_failed(args: pulumi.ResourceHookArgs) -> None:
     """An after-create and after-update hook: fail the update when the job Failed, with the Trainer's own reason."""
-    result_of((args.new_outputs or {}).get("status"))
+    if failure := failure_of((args.new_outputs or {}).get("status")):
+        raise RuntimeError(failure)
 
 
-def result_of(status: Mapping[str, Any] | None) -> str:
-    """How the job ended: "Complete", or "" while it has not. Raises RunError with the reason when it Failed."""
-    conditions = {condition["type"]: condition for condition in (status or {}).get("conditions") or []}
-    failed, complete = conditions.get("Failed", {}), conditions.get("Complete", {})
-    if failed.get("status") == "True":
-        raise pulumi.RunError(
-            f"the TrainJob Failed ({failed.get('reason')}): {failed.get('message')}; change runId to retry"
-        )
-    return "Complete" if complete.get("status") == "True" else ""
+def require_success(status: Mapping[str, Any] | None) -> str:
+    """How a job ended that this update left as it was: "Complete", "Failed", or "" while it has not.
+
+    Raises RunError when it Failed; in a preview it only warns, or nobody could get past it to mend it.
+    """
+    if failure := failure_of(status):
+        if not pulumi.runtime.is_dry_run():
+            raise pulumi.RunError(failure)
+        pulumi.log.warn(failure)
+        return "Failed"
+    return "Complete" if _conditions(status).get("Complete", {}).get("status") == "True" else ""
+
+
+def failure_of(status: Mapping[str, Any] | None) -> str:
+    """Why the TrainJob of this status Failed, in one line; "" when it did not."""
+    failed = _conditions(status).get("Failed", {})
+    if failed.get("status") != "True":
+        return ""
+    return f"the TrainJob Failed ({failed.get('reason')}): {failed.get('message')}; change runId to retry"
+
+
+def _conditions(status: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]]:
+    return {condition["type"]: condition for condition in (status or {}).get("conditions") or []}
 
 
 def _left_of(client: "ApiClient", namespace: str, job_name: str) -> Iterator[Mapping[str, Any]]:

@@ -66,10 +66,10 @@ def dotted(path: Iterable[str | int]) -> str:
     for part in path:
         if isinstance(part, int):
             text += f"[{part}]"
-        elif "." in part:
-            text += f'["{part}"]'
+        elif not text:
+            text = part
         else:
-            text += f".{part}" if text else part
+            text += f'["{part}"]' if "." in part else f".{part}"
     return text
 
 
@@ -124,12 +124,13 @@ def _suggestion(path: Sequence[str | int], model: type[BaseModel]) -> str:
     for part in path[:-1]:
         field = fields_by_key(where).get(str(part))
         where = (field and nested_model(field.annotation)) or where
-    above = [part for part in path[:-1] if isinstance(part, str)]
     unknown = _folded(str(path[-1]))
-    neighbours = {_folded(key): dotted([*above, key]) for key in fields_by_key(where)}
+    if path[-1] in set(all_keys(model)):
+        return f"did you mean the nested key? Set it with `pulumi config set --path {path[-1]}`"
+    neighbours = {_folded(key): dotted([*path[:-1], key]) for key in fields_by_key(where)}
     elsewhere = {_folded(key.rpartition(".")[2]): key for key in reversed(list(all_keys(model)))}
     for known in (neighbours, elsewhere):
-        if close := difflib.get_close_matches(unknown, known, n=1, cutoff=0.75):
+        if close := difflib.get_close_matches(unknown, known, n=1, cutoff=0.6):
             return f"did you mean {known[close[0]]}?"
     return f"accepted: {', '.join(fields_by_key(where))}"
 

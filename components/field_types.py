@@ -35,6 +35,13 @@ def or_empty(check: Callable[[str], str]) -> Callable[[str], str]:
     return lambda value: value and check(value)
 
 
+def not_empty(values: tuple[str, ...]) -> tuple[str, ...]:
+    """The values, of which there must be one. (pydantic's own bound also counts against items that are wrong.)"""
+    if not values:
+        raise ValueError("empty")
+    return values
+
+
 # --- Kubernetes quantities (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/) ---
 QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|Ki|[MGTPE]i?|e[0-9]{1,2})?")
 SUFFIXES = {"": Decimal(1), "m": Decimal("0.001"), "k": Decimal(1000), "Ki": Decimal(1024)} | {
@@ -108,7 +115,7 @@ OptionalName = Annotated[str, AfterValidator(or_empty(whole(SUBDOMAIN))), Accept
 Names = Annotated[tuple[ObjectName, ...], Accepts(f"a list; each item {_OBJECT_NAME}")]
 NetworkNames = Annotated[
     tuple[Annotated[str, AfterValidator(whole(rf"({LABEL}/)?{SUBDOMAIN}"))], ...],
-    Field(min_length=1),
+    AfterValidator(not_empty),
     Accepts("a list of at least one NetworkAttachmentDefinition, each as name or namespace/name"),
 ]
 OptionalImage = Annotated[

@@ -23,7 +23,7 @@ HOW_TO_CHOOSE = "choose another with KUBECONFIG or `pulumi config set kubernetes
 
 @dataclass(frozen=True)
 class Kubeconfig:
-    """The provider's own choice of cluster: its config, else KUBECONFIG, else ~/.kube/config, else the pod's account."""
+    """The provider's own choice of cluster: its config, else KUBECONFIG, else ~/.kube/config, else the pod's."""
 
     contents_or_path: str | None = None
     """The setting kubernetes:kubeconfig, as YAML or as the path of a file."""

@@ -21,7 +21,7 @@ from components.faults import ConfigError, fault_lines, fields_by_key
 class Section(BaseModel):
     """A part of the settings: read-only, with camelCase keys, admitting no other keys and no other types."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
 
 
 class Job(Section):

@@ -89,19 +89,19 @@ def job_args(
 
 
 def verification_commands(settings: Settings) -> dict[str, str]:
-    """kubectl commands that show what the stack made, ready to paste."""
+    """kubectl commands that show what the stack made, ready to paste, by the name of their stack output."""
     job, namespace = settings.job.name, settings.namespace
-    worker_0 = f"{api.JOB_NAME_LABEL}={job}-{api.NODE}-0,{api.COMPLETION_INDEX_LABEL}=0"
-    commands = {"runtime": f"kubectl get clustertrainingruntime {runtime_name(settings)}"}
+    commands = {"showRuntime": f"kubectl get clustertrainingruntime {runtime_name(settings)}"}
     if settings.job.enabled:
+        worker_0 = f"{api.JOB_NAME_LABEL}={job}-{api.NODE}-0,{api.COMPLETION_INDEX_LABEL}=0"
         commands |= {
-            "job": f"kubectl get trainjob {job} -n {namespace}",
-            "pods": f"kubectl get pods -l {api.JOBSET_NAME_LABEL}={job} -n {namespace}",
+            "showJob": f"kubectl get trainjob {job} -n {namespace}",
+            "showPods": f"kubectl get pods -l {api.JOBSET_NAME_LABEL}={job} -n {namespace}",
             # Without the index the label selects every worker, and -f follows at most five pods.
-            "logs": f"kubectl logs -l {worker_0} -n {namespace} --tail=-1 -f",
+            "workerLogs": f"kubectl logs -l {worker_0} -n {namespace} --tail=-1 -f",
         }
         if settings.volcano.enabled:
-            commands["podGroup"] = f"kubectl get podgroup {job} -n {namespace}"
+            commands["showPodGroup"] = f"kubectl get podgroup {job} -n {namespace}"
     return commands
 
 

@@ -83,7 +83,7 @@ class TrainJob(pulumi.ComponentResource):
         outputs: dict[str, Any] = {"job_name": self.job_name}
         if awaited:
             # Neither created nor updated by this run, a job that had Failed is still Failed.
-            outputs["result"] = job.status.apply(cluster.result_of)
+            outputs["result"] = job.status.apply(cluster.require_success)
         self.register_outputs(outputs)
 
 

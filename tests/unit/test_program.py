@@ -1,0 +1,222 @@
+"""The whole program against Pulumi's mocks: what it registers for which settings, how, and what it says at the end."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components import kubeconfig
+from tests.unit.recording import Registered, Run, run
+
+ROOT = Path(__file__).parents[2]
+COMPLETE = {"TrainJob": {"conditions": [{"type": "Complete", "status": "True"}]}}
+FAILED = {
+    "TrainJob": {"conditions": [{"type": "Failed", "status": "True", "reason": "JobsFailed", "message": "job failed"}]}
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubeconfig, "require_reachable", lambda _: None)
+
+
+def program() -> None:
+    runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+
+
+def a_run(preview: bool = False, statuses: Any = None, secret: list[str] | None = None, **config: Any) -> Run:
+    return run(program, config, secret, preview, statuses)
+
+
+def container(runtime: Registered) -> dict[str, Any]:
+    found: dict[str, Any] = pod_template(runtime)["spec"]["containers"][0]
+    return found
+
+
+def pod_template(runtime: Registered) -> dict[str, Any]:
+    (job,) = runtime.inputs["spec"]["template"]["spec"]["replicatedJobs"]
+    found: dict[str, Any] = job["template"]["spec"]["template"]
+    return found
+
+
+@pytest.mark.parametrize("num_nodes", [1, 2, 4])
+@pytest.mark.parametrize("volcano", [True, False], ids=["Volcano", "no Volcano"])
+@pytest.mark.parametrize("infiniband", [True, False], ids=["InfiniBand", "no InfiniBand"])
+def test_every_combination_of_the_main_switches(num_nodes: int, volcano: bool, infiniband: bool) -> None:
+    ran = a_run(numNodes=num_nodes, volcano={"enabled": volcano}, infiniband={"enabled": infiniband})
+
+    assert ran.kinds == {"ConfigMap", "ClusterTrainingRuntime", "NetworkPolicy", "TrainJob"} | (
+        {"Queue"} if volcano else set()
+    )
+    job, runtime = ran.object("TrainJob"), ran.object("ClusterTrainingRuntime")
+    assert job.inputs["spec"]["trainer"]["numNodes"] == num_nodes
+    name = "tensorflow-distributed-volcano" if volcano else "tensorflow-distributed"
+    assert runtime.inputs["metadata"]["name"] == job.inputs["spec"]["runtimeRef"]["name"] == name
+    assert ("podGroupPolicy" in runtime.inputs["spec"]) is volcano
+    assert pod_template(runtime)["spec"].get("schedulerName") == ("volcano" if volcano else None)
+    assert ("metadata" in pod_template(runtime)) is infiniband
+    assert ("resources" in container(runtime)) is infiniband
+
+
+def test_a_preview_registers_the_same_as_an_update() -> None:
+    preview, update = a_run(preview=True), a_run()
+    assert [one.type for one in preview.registered] != []
+    assert {(one.type, one.name) for one in preview.registered} == {(one.type, one.name) for one in update.registered}
+
+
+def test_the_job_is_replaced_before_anything_of_its_name_exists_again() -> None:
+    request = a_run().object("TrainJob").request
+    assert request.deleteBeforeReplace
+    assert list(request.replaceOnChanges) == ["spec.runtimeRef", "spec.trainer", "spec.activeDeadlineSeconds"]
+    assert len(request.hooks.before_create) == 1
+
+
+def test_a_new_run_id_and_new_scripts_run_the_job_again() -> None:
+    def trigger(**config: Any) -> str:
+        return str(a_run(**config).object("TrainJob").request.replacement_trigger)
+
+    assert trigger() == trigger()
+    assert trigger() == trigger(numNodes=3)
+    assert trigger() != trigger(runId="again")
+    assert trigger() != trigger(script=str(ROOT / "tests/unit/builders.py"))
+
+
+def test_more_nodes_change_the_job_and_nothing_else() -> None:
+    before, after = a_run(numNodes=2), a_run(numNodes=3)
+    changed = [
+        new.kind
+        for old in before.registered
+        for new in after.registered
+        if (old.type, old.name) == (new.type, new.name) and old.inputs != new.inputs
+    ]
+    assert changed == ["TrainJob"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param({"env": {"EPOCHS": "3"}}, id="env"),
+        pytest.param({"image": "registry/tf:2"}, id="image"),
+        pytest.param({"resources": {"cpu": "4", "gpu": 1}}, id="resources"),
+        pytest.param({"epochs": 3}, id="epochs"),
+        pytest.param({"port": 23456}, id="port"),
+        pytest.param({"args": ["--lr", "1"]}, id="args"),
+        pytest.param({"suspend": True}, id="suspend"),
+        pytest.param({"deadline": 60}, id="deadline"),
+    ],
+)
+def test_what_belongs_to_a_run_leaves_the_runtime_alone(config: dict[str, Any]) -> None:
+    plain, changed = a_run(), a_run(**config)
+    assert changed.object("ClusterTrainingRuntime").inputs == plain.object("ClusterTrainingRuntime").inputs
+    assert changed.object("TrainJob").inputs["spec"] != plain.object("TrainJob").inputs["spec"]
+
+
+def test_a_runtime_alone_takes_the_jobs_settings_as_its_defaults() -> None:
+    ran = a_run(
+        job={"enabled": False},
+        image="registry/tf:2",
+        resources={"cpu": "4"},
+        epochs=3,
+        script=str(ROOT / "tests/unit/builders.py"),
+        args=["--fast"],
+    )
+    assert ran.kinds == {"ConfigMap", "Queue", "ClusterTrainingRuntime"}
+    trainer = container(ran.object("ClusterTrainingRuntime"))
+    assert trainer["image"] == "registry/tf:2"
+    assert trainer["resources"] == {"requests": {"cpu": "4"}}
+    assert {"name": "EPOCHS", "value": "3"} in trainer["env"]
+    assert trainer["command"][-1] == "/workspace/trainer/builders.py"
+    assert trainer["args"] == ["--fast"]
+    assert "workerLogs" not in ran.stack_outputs
+
+
+def test_a_foreign_runtime_is_used_and_not_touched() -> None:
+    ran = a_run(runtime={"create": False, "name": "theirs"})
+    assert ran.kinds == {"NetworkPolicy", "TrainJob"}
+    trainer = ran.object("TrainJob").inputs["spec"]
+    assert trainer["runtimeRef"]["name"] == "theirs"
+    assert "image" not in trainer["trainer"]
+
+
+def test_a_foreign_queue_is_used_and_not_touched() -> None:
+    ran = a_run(volcano={"queue": {"create": False, "name": "theirs"}})
+    assert "Queue" not in ran.kinds
+    template = ran.object("ClusterTrainingRuntime").inputs["spec"]["template"]
+    assert template["metadata"]["annotations"] == {"scheduling.volcano.sh/queue-name": "theirs"}
+
+
+def test_gpus_choose_the_gpu_image() -> None:
+    assert a_run(resources={"gpu": 1}).object("TrainJob").inputs["spec"]["trainer"]["image"].endswith("-gpu")
+
+
+def test_a_secret_environment_stays_secret_and_nothing_else_becomes_one() -> None:
+    ran = a_run(secret=["env"], env={"WANDB_API_KEY": "hush"})
+    assert "hush" in str(ran.object("TrainJob").request.object)
+    assert "4dabf18193072939515e22adb298388d" in str(ran.object("TrainJob").request.object)  # Pulumi's mark of a secret
+    assert "4dabf18193072939515e22adb298388d" not in str(ran.object("ClusterTrainingRuntime").request.object)
+
+
+def test_checkpoints_are_kept_apart_by_namespace_and_job() -> None:
+    ran = a_run(namespace="ml", checkpoints={"pvc": "ckpt", "everySteps": 5})
+    env = {one["name"]: one["value"] for one in ran.object("TrainJob").inputs["spec"]["trainer"]["env"]}
+    assert env["CHECKPOINT_DIR"] == "/workspace/checkpoints/ml/tf-distributed-training"
+    assert env["CHECKPOINT_EVERY_STEPS"] == "5"
+
+
+def test_the_outputs_are_commands_ready_to_paste() -> None:
+    outputs = a_run(namespace="ml", job={"name": "digits"}).stack_outputs
+    assert outputs["showRuntime"] == "kubectl get clustertrainingruntime tensorflow-distributed-volcano"
+    assert outputs["showJob"] == "kubectl get trainjob digits -n ml"
+    assert outputs["showPods"] == "kubectl get pods -l jobset.sigs.k8s.io/jobset-name=digits -n ml"
+    assert outputs["showPodGroup"] == "kubectl get podgroup digits -n ml"
+    assert outputs["workerLogs"] == (
+        "kubectl logs -l job-name=digits-node-0,batch.kubernetes.io/job-completion-index=0 -n ml --tail=-1 -f"
+    )
+    assert "showPodGroup" not in a_run(volcano={"enabled": False}).stack_outputs
+
+
+def test_waiting_is_asked_for_only_of_a_job_that_runs() -> None:
+    def waits(**config: Any) -> bool:
+        return "pulumi.com/waitFor" in a_run(**config).object("TrainJob").inputs["metadata"]["annotations"]
+
+    assert not waits()
+    assert waits(awaitCompletion=True)
+    assert not waits(awaitCompletion=True, suspend=True)
+
+
+@pytest.mark.parametrize(
+    ("config", "want"),
+    [
+        pytest.param({}, "86400", id="a day"),
+        pytest.param({"deadline": 60}, "60", id="the deadline"),
+        pytest.param({"deadline": 60, "awaitTimeout": 30}, "30", id="its own bound"),
+    ],
+)
+def test_how_long_it_waits(config: dict[str, Any], want: str) -> None:
+    job = a_run(awaitCompletion=True, **config).object("TrainJob")
+    assert job.inputs["metadata"]["annotations"]["pulumi.com/timeoutSeconds"] == want
+
+
+def test_a_job_that_completed_is_the_components_result() -> None:
+    assert a_run(awaitCompletion=True, statuses=COMPLETE).component("TrainJob").outputs["result"] == "Complete"
+
+
+def test_a_job_that_had_failed_fails_every_later_update() -> None:
+    with pytest.raises(Exception, match=r"the TrainJob Failed \(JobsFailed\): job failed; change runId to retry"):
+        a_run(awaitCompletion=True, statuses=FAILED)
+
+
+def test_a_preview_of_a_failed_job_goes_through_so_that_it_can_be_mended() -> None:
+    assert "TrainJob" in a_run(awaitCompletion=True, statuses=FAILED, preview=True).kinds
+
+
+@pytest.mark.parametrize("preview", [True, False], ids=["preview", "update"])
+def test_a_wrong_config_is_told_in_lines_and_nothing_is_registered(
+    preview: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registered: list[Registered] = []
+    with pytest.raises(SystemExit) as stopped:
+        registered = a_run(preview=preview, numNodes=0, epoch=3).registered
+    assert stopped.value.code == 32
+    assert registered == []
