@@ -56,7 +56,7 @@ class _Answers(mocks.Mocks):
         kind = args.typ.rpartition(":")[2]
         return f"{args.name}-id", {**args.inputs, "status": self.statuses.get(kind)}
 
-    def call(self, args: mocks.MockCallArgs) -> dict[str, Any]:
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
         raise AssertionError(f"the program calls {args.token}, and needs no function of any provider")
 
 

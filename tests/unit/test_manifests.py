@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from kubeflow_trainer_api import models
+from kubeflow_trainer_api import models  # type: ignore[import-untyped]
 
 from components.faults import ConfigError
 from components.network import policy_manifest

@@ -74,7 +74,7 @@ def test_the_schema_is_printed() -> None:
 
 def test_settings_are_read_only() -> None:
     with pytest.raises(ValidationError):
-        settings.Settings().num_nodes = 3  # type: ignore[misc]
+        settings.Settings().num_nodes = 3
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  a row of the table is easier to read on one line
 """Wrong configs, each with the one line that its user reads: the key, its value, what is accepted."""
 
 import json
