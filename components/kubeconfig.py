@@ -37,30 +37,41 @@ class Kubeconfig:
         return cls(config.get("kubeconfig") or None, config.get("context") or None)
 
     def paths(self) -> list[Path]:
-        """The files in question, whether they exist or not; none when the setting holds the contents."""
-        if self.contents_or_path and self.inline() is not None:
-            return []
+        """The files to look at, whether they exist or not, unless the setting holds the contents."""
         listed = self.contents_or_path or os.environ.get("KUBECONFIG") or DEFAULT_PATH
         return [Path(path).expanduser() for path in listed.split(os.pathsep) if path]
 
     def inline(self) -> dict[str, Any] | None:
         """The contents, when the setting holds them rather than a path."""
-        loaded = yaml.safe_load(self.contents_or_path) if self.contents_or_path else None
+        try:
+            loaded = yaml.safe_load(self.contents_or_path) if self.contents_or_path else None
+        except yaml.YAMLError as error:
+            raise ConfigError([f"kubernetes:kubeconfig cannot be read: {' '.join(str(error).split())}"]) from error
         return loaded if isinstance(loaded, dict) else None
+
+    def documents(self) -> list[dict[str, Any]]:
+        """What the files, or the setting, hold; nothing when there is none. Raises ConfigError for what is no YAML."""
+        if (inline := self.inline()) is not None:
+            return [inline]
+        return [_read(path) for path in self.paths() if path.exists()]
 
     def api_client(self) -> "ApiClient":
         """A client of the official library for this cluster; it is imported here because that takes half a second."""
         from kubernetes import client, config
 
-        if inline := self.inline():
-            inline_client: ApiClient = config.new_client_from_config_dict(inline, self.context, persist_config=False)
-            return inline_client
-        if any(path.exists() for path in self.paths()):
+        documents = self.documents()
+        if not documents:
+            config.load_incluster_config()
+            return client.ApiClient()
+        # Of several files the library would take the last one's current context, kubectl and the provider the first's.
+        context, _ = _cluster(documents, self.context)
+        loaded: ApiClient
+        if (inline := self.inline()) is not None:
+            loaded = config.new_client_from_config_dict(inline, context, persist_config=False)
+        else:
             files = os.pathsep.join(map(str, self.paths()))
-            file_client: ApiClient = config.new_client_from_config(files, self.context, persist_config=False)
-            return file_client
-        config.load_incluster_config()
-        return client.ApiClient()
+            loaded = config.new_client_from_config(files, context, persist_config=False)
+        return loaded
 
 
 def require_reachable(kubeconfig: Kubeconfig) -> None:
@@ -68,9 +79,7 @@ def require_reachable(kubeconfig: Kubeconfig) -> None:
 
     A preview would otherwise succeed against no cluster at all, and an update fail once per object.
     """
-    documents = (
-        [inline] if (inline := kubeconfig.inline()) else [_read(path) for path in kubeconfig.paths() if path.exists()]
-    )
+    documents = kubeconfig.documents()
     if not documents:
         if "KUBERNETES_SERVICE_HOST" not in os.environ:
             paths = ", ".join(map(str, kubeconfig.paths()))

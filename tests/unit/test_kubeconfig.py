@@ -1,0 +1,136 @@
+"""Which cluster is asked, and the one line when it does not answer."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.faults import ConfigError
+from components.kubeconfig import Kubeconfig, require_reachable
+
+CHOOSE = "choose another with KUBECONFIG or `pulumi config set kubernetes:context`"
+
+
+def a_kubeconfig(server: str, context: str = "here", **cluster: Any) -> dict[str, Any]:
+    return {
+        "current-context": context,
+        "contexts": [{"name": context, "context": {"cluster": f"{context}-cluster", "user": "me"}}],
+        "clusters": [{"name": f"{context}-cluster", "cluster": {"server": server, **cluster}}],
+        "users": [{"name": "me", "user": {}}],
+    }
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "HTTPS_PROXY", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.fixture
+def answering() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def silent() -> str:
+    """An address at which nobody listens any more."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"https://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def written(path: Path, document: Any) -> str:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(document if isinstance(document, str) else yaml.safe_dump(document))
+    return str(path)
+
+
+def refusal(kubeconfig: Kubeconfig) -> list[str]:
+    with pytest.raises(ConfigError) as refused:
+        require_reachable(kubeconfig)
+    return list(refused.value.lines)
+
+
+def test_contents_in_the_config(answering: str) -> None:
+    require_reachable(Kubeconfig(yaml.safe_dump(a_kubeconfig(answering))))
+
+
+def test_a_path_in_the_config(answering: str, tmp_path: Path) -> None:
+    require_reachable(Kubeconfig(written(tmp_path / "mine", a_kubeconfig(answering))))
+
+
+def test_the_default_file(answering: str, tmp_path: Path) -> None:
+    written(tmp_path / ".kube" / "config", a_kubeconfig(answering))
+    require_reachable(Kubeconfig())
+
+
+def test_the_environment_before_the_default_file(
+    answering: str, silent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path / ".kube" / "config", a_kubeconfig(silent))
+    first = written(tmp_path / "first", a_kubeconfig(answering, "first"))
+    second = written(tmp_path / "second", a_kubeconfig(silent, "second"))
+    monkeypatch.setenv("KUBECONFIG", f"{first}:{second}:{tmp_path / 'missing'}")
+    require_reachable(Kubeconfig())
+    assert silent in refusal(Kubeconfig(context="second"))[0]
+
+
+def test_nobody_answers(silent: str) -> None:
+    assert refusal(Kubeconfig(yaml.safe_dump(a_kubeconfig(silent)))) == [
+        f"the Kubernetes cluster of context 'here' is unreachable: {silent}: Connection refused; {CHOOSE}"
+    ]
+
+
+def test_a_host_that_does_not_exist() -> None:
+    (line,) = refusal(Kubeconfig(yaml.safe_dump(a_kubeconfig("https://no-such-host.invalid:6443"))))
+    assert line.startswith(
+        "the Kubernetes cluster of context 'here' is unreachable: https://no-such-host.invalid:6443: "
+    )
+
+
+def test_no_kubeconfig_at_all(tmp_path: Path) -> None:
+    assert refusal(Kubeconfig()) == [
+        f"no Kubernetes cluster is configured: {tmp_path}/.kube/config does not exist; {CHOOSE}"
+    ]
+
+
+def test_in_a_pod_the_pods_own_account_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+    require_reachable(Kubeconfig())
+
+
+def test_an_unknown_context(answering: str) -> None:
+    assert refusal(Kubeconfig(yaml.safe_dump(a_kubeconfig(answering)), "there")) == [
+        "the kubeconfig has no context 'there'; accepted for kubernetes:context: here"
+    ]
+
+
+def test_a_file_that_is_no_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", written(tmp_path / "broken", "a: [1"))
+    (line,) = refusal(Kubeconfig())
+    assert line.startswith(f"the kubeconfig {tmp_path}/broken cannot be read: ")
+    assert "\n" not in line
+
+
+def test_contents_that_are_no_yaml() -> None:
+    (line,) = refusal(Kubeconfig("a: [1"))
+    assert line.startswith("kubernetes:kubeconfig cannot be read: ")
+
+
+def test_behind_a_proxy_only_the_proxy_can_tell(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_reachable(Kubeconfig(yaml.safe_dump(a_kubeconfig(silent, **{"proxy-url": "http://proxy:3128"}))))
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    require_reachable(Kubeconfig(yaml.safe_dump(a_kubeconfig(silent))))
+
+
+def test_the_client_is_for_the_same_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = a_kubeconfig("https://here:1"), a_kubeconfig("https://there:2", "there")
+    monkeypatch.setenv("KUBECONFIG", f"{written(tmp_path / 'a', here)}:{written(tmp_path / 'b', there)}")
+    assert Kubeconfig().api_client().configuration.host == "https://here:1"
+    assert Kubeconfig(context="there").api_client().configuration.host == "https://there:2"
+    assert Kubeconfig(yaml.safe_dump(there)).api_client().configuration.host == "https://there:2"
+    assert Kubeconfig(str(tmp_path / "b")).api_client().configuration.host == "https://there:2"
