@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
                 _load_image(cache, arguments.archive)
             case "env":
                 print(environment.exports(cache), end="")
-    except DevclusterError as error:
+    except (DevclusterError, OSError) as error:
         print(f"devcluster: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

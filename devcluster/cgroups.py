@@ -20,7 +20,10 @@ SYSTEM = f"{ROOT}/system"
 def hierarchies(mounts: Path = Path("/proc/self/mounts")) -> list[Path]:
     """Mount points of all cgroup hierarchies, v1 and v2."""
     fields = (line.split() for line in mounts.read_text().splitlines())
-    return [Path(target) for _, target, kind, *_ in fields if kind in ("cgroup", "cgroup2")]
+    found = [Path(target) for _, target, kind, *_ in fields if kind in ("cgroup", "cgroup2")]
+    if not found:
+        raise DevclusterError("no control groups are mounted on /sys/fs/cgroup; or use your own cluster: see README")
+    return found
 
 
 def create(roots: list[Path]) -> list[Path]:

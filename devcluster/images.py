@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster import oci, rootfs
@@ -100,11 +101,18 @@ IMAGES = (
 
 
 class ImageBuild:
-    """One run of image builds: a root filesystem that several images share is made once."""
+    """One run of image builds. A root filesystem is made once, in the background."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
-        self._trees: dict[str, Path] = {}
+        self._workers = ThreadPoolExecutor()
+        self._trees: dict[str, Future[Path]] = {}
+
+    def prepare(self, images: Sequence[Image]) -> None:
+        """Begin with what takes long: while one core unpacks Debian for a minute, the others are free."""
+        for image in images:
+            for fill in image.trees:
+                self._tree(fill)
 
     def archive(self, image: Image) -> Path:
         """Where `make` writes the image."""
@@ -116,7 +124,7 @@ class ImageBuild:
         Raises:
             DevclusterError: a root filesystem could not be made.
         """
-        layers: list[oci.Layer] = [oci.Tree(self._tree(tree)) for tree in image.trees]
+        layers: list[oci.Layer] = [oci.Tree(self._tree(tree).result()) for tree in image.trees]
         files = [oci.File(artifact.path(self._cache), target) for artifact, target in image.files]
         if files or image.folders:
             layers.append([*files, *image.folders])
@@ -124,25 +132,26 @@ class ImageBuild:
         archive.parent.mkdir(parents=True, exist_ok=True)
         oci.write_archive(archive, image.refs, layers, image.config)
 
-    def _tree(self, fill: Callable[[Path], None]) -> Path:
+    def _tree(self, fill: Callable[[Path], None]) -> Future[Path]:
         name = fill.__name__
         if name not in self._trees:
-            folder = self._cache.build / f"rootfs-{name}"
-            fill(folder)
-            self._trees[name] = folder
+            self._trees[name] = self._workers.submit(self._make_tree, fill)
         return self._trees[name]
 
+    def _make_tree(self, fill: Callable[[Path], None]) -> Path:
+        folder = self._cache.build / f"rootfs-{fill.__name__}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fill(folder)
+        return folder
 
-@dataclass
+
 class Store:
     """containerd's image store, and a record beside it of what the images in it were built from."""
 
-    cache: Cache
-    _keys: dict[str, str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._record = self.cache.images / "keys.json"
-        self._keys = json.loads(self._record.read_text()) if self._record.exists() else {}
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._record = cache.images / "keys.json"
+        self._keys: dict[str, str] = json.loads(self._record.read_text()) if self._record.exists() else {}
 
     def is_current(self, image: Image) -> bool:
         return self._keys.get(image.name) == image.key()
@@ -174,5 +183,5 @@ class Store:
                 self._keys.pop(image.name, None)
 
     def _ctr(self, *args: str | Path) -> str:
-        socket = self.cache.containerd_socket
-        return run([self.cache.bin / "ctr", "--address", socket, "--namespace", "k8s.io", *args])
+        socket = self._cache.containerd_socket
+        return run([self._cache.bin / "ctr", "--address", socket, "--namespace", "k8s.io", *args])

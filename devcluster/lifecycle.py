@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,8 +22,9 @@ _BUILD_GIB = 22.0
 """Go's caches when everything has been built; they go at the end."""
 _KEPT_GIB = 2.0
 """Binaries, charts and state."""
-_IMAGES_GIB = 4.0
-"""The image store, and the largest archive on its way into it."""
+_IMAGES_GIB = 6.0
+"""The image store, and archives and root filesystems on their way into it."""
+_PATIENCE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def up(cache: Cache) -> None:
     checks.root(os.geteuid())
     with _locked(cache):
         _refuse_foreign_cluster(cache)
-        health = cluster.health(cache)
+        health = _settled_health(cache)
         plan = Plan.make(cache)
         _check(cache, plan, health)
         if plan.artifacts or plan.images:
@@ -77,11 +79,20 @@ def up(cache: Cache) -> None:
         _build(cache, plan.artifacts, progress)
         _write_files(cache)
 
+        images = ImageBuild(cache)
+        images.prepare(plan.images)
         fingerprint = cluster.fingerprint(cache, {binary.name: binary.key() for binary in BINARIES})
-        if health.problems or cluster.started_from(cache) != fingerprint:
-            _start(cache, fingerprint, progress)
-        else:
-            _import(cache, progress)
+        reasons = health.problems or ["something of it has changed"] * (cluster.started_from(cache) != fingerprint)
+        if reasons:
+            if health.runs:
+                print(f"replacing the running cluster: {'; '.join(reasons)}", flush=True)
+            cluster.kill(cache)
+            with progress.step("start the cluster"):
+                cluster.start(cache, fingerprint)
+        _import(cache, images, progress)
+        if reasons:
+            with progress.step("wait for its DNS"):
+                cluster.wait_for_dns(cache)
         shutil.rmtree(cache.build, ignore_errors=True)
     print('cluster is up; for a shell to use it: eval "$(python -m devcluster env)"')
 
@@ -99,8 +110,8 @@ def down(cache: Cache) -> None:
     with _locked(cache):
         _refuse_foreign_cluster(cache)
         cluster.kill(cache)
-        _refuse_mounts(cache.cluster)
         for folder in (cache.cluster, cache.pulumi_state, DATA):
+            _refuse_mounts(folder)
             remove_tree(folder)
         cache.operators_config.unlink(missing_ok=True)
     print("cluster is down; binaries and images are kept in", cache.root)
@@ -115,12 +126,13 @@ def _check(cache: Cache, plan: Plan, health: cluster.Health) -> None:
 
 
 def _build(cache: Cache, artifacts: list[Artifact], progress: Progress) -> None:
+    if not artifacts:
+        return
     build = GoBuild(cache)
     for artifact in artifacts:
         with progress.step(f"build {artifact.name}"):
             build.make(artifact)
-    if artifacts:
-        drop_go_caches(cache)
+    drop_go_caches(cache)
 
 
 def _write_files(cache: Cache) -> None:
@@ -130,18 +142,19 @@ def _write_files(cache: Cache) -> None:
         digits.write()
 
 
-def _start(cache: Cache, fingerprint: str, progress: Progress) -> None:
-    cluster.kill(cache)  # what is left of an earlier one
-    with progress.step("start the cluster"):
-        cluster.start(cache, fingerprint)
-    _import(cache, progress)
-    with progress.step("wait for its DNS"):
-        cluster.wait_for_dns(cache)
+def _settled_health(cache: Cache) -> cluster.Health:
+    """The cluster's health, with some patience: one that is only busy must not be replaced."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        health = cluster.health(cache)
+        if not health.problems or None in health.daemons.values() or time.monotonic() > deadline:
+            return health
+        time.sleep(1)
 
 
-def _import(cache: Cache, progress: Progress) -> None:
+def _import(cache: Cache, build: ImageBuild, progress: Progress) -> None:
     """Build and import the images that the store lacks."""
-    store, build = Store(cache), ImageBuild(cache)
+    store = Store(cache)
     store.forget_missing()
     for image in [image for image in IMAGES if not store.is_current(image)]:
         with progress.step(f"build image {image.name}"):
