@@ -96,7 +96,9 @@ class TensorFlowRuntime(pulumi.ComponentResource):
                 hooks=pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing("runtime.create")]),
             ),
         )
-        self.runtime_name = runtime.metadata.apply(lambda metadata: str(metadata["name"]))
+        # The id, not the metadata: unknown until the runtime exists, it keeps a preview from asking the Trainer about a
+        # job whose runtime is yet to come, which the Trainer would deny.
+        self.runtime_name = runtime.id
         self.register_outputs({"runtime_name": self.runtime_name})
 
 

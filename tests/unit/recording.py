@@ -54,7 +54,9 @@ class _Answers(mocks.Mocks):
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         kind = args.typ.rpartition(":")[2]
-        return f"{args.name}-id", {**args.inputs, "status": self.statuses.get(kind)}
+        metadata = args.inputs.get("metadata", {})
+        id_ = "/".join(filter(None, [metadata.get("namespace"), metadata.get("name")]))  # as the provider forms it
+        return id_, {**args.inputs, "status": self.statuses.get(kind)}
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
         raise AssertionError(f"the program calls {args.token}, and needs no function of any provider")
