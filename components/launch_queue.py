@@ -1,8 +1,8 @@
 """A W&B Launch queue, kept by the stack: created, changed in place, and put back when somebody changed it in W&B.
 
 W&B has no Pulumi provider, so this is a dynamic one over W&B's own client. The API key comes from the stack's secret
-config `wandb:apiKey`, which the engine hands to the provider at run time: it is in no queue's inputs or outputs, and a new
-key changes no queue.
+config `wandb:apiKey`, which the engine hands to the provider at run time: it is in no queue's inputs or outputs, and a
+new key changes no queue.
 """
 
 import json

@@ -49,7 +49,7 @@ class Program:
 
     def up(self) -> dict[str, int]:
         result = self.stack.up(on_output=self.printed.append, diff=True)
-        return dict(result.summary.resource_changes or {})
+        return {str(op): count for op, count in (result.summary.resource_changes or {}).items()}
 
     def failing_up(self) -> str:
         """What a `pulumi up` prints that must fail."""

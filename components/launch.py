@@ -1,0 +1,83 @@
+"""The W&B Launch part of a stack, from its settings: queue and agent."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from components.faults import ConfigError
+from components.launch_agent import LaunchAgent, LaunchAgentArgs, custom_resource
+from components.launch_client import API_KEY, HOW_TO_SET_API_KEY
+from components.launch_queue import LaunchQueue
+from components.launch_settings import LaunchAgentSettings, LaunchSettings, queue_template
+
+
+def deploy(launch: LaunchSettings) -> dict[str, pulumi.Input[str]]:
+    """Register queue and agent, and return the stack's outputs of them.
+
+    Raises ConfigError when the API key is not set, or is not encrypted. A preview without a key only warns, so that
+    everything else can be looked at without an account.
+    """
+    key = api_key()
+    template, variables = queue_template(launch.queue)
+    queue = LaunchQueue(
+        "launch-queue",
+        {
+            "queue_name": launch.queue.name,
+            "entity": launch.entity,
+            "base_url": launch.base_url,
+            "template": template,
+            "variables": variables,
+            "prioritization": launch.queue.prioritization,
+        },
+    )
+    if launch.agent.enabled:
+        LaunchAgent("launch-agent", agent_args(launch, queue.queue_name, template, key))
+    return {
+        "launchQueue": queue.queue_name,
+        "launchCommand": f"wandb launch -e {launch.entity} -q '{launch.queue.name}' -d IMAGE -p PROJECT",
+    }
+
+
+def api_key() -> pulumi.Output[str]:
+    """The secret config wandb:apiKey; in a preview it may be missing."""
+    key = pulumi.Config("wandb").get_secret("apiKey")
+    if key is not None:
+        if not pulumi.runtime.is_config_secret(API_KEY):
+            raise ConfigError([f"{API_KEY} is not encrypted; accepted: {HOW_TO_SET_API_KEY}"])
+        return key
+    missing = f"{API_KEY} is missing; accepted: a W&B API key, {HOW_TO_SET_API_KEY}"
+    if not pulumi.runtime.is_dry_run():
+        raise ConfigError([missing])
+    pulumi.log.warn(f"{missing}. Until then this can be previewed only.")
+    return pulumi.Output.secret("")
+
+
+def agent_args(
+    launch: LaunchSettings, queue: pulumi.Input[str], template: Mapping[str, Any], key: pulumi.Input[str]
+) -> LaunchAgentArgs:
+    """The agent's arguments: rights beyond the chart's only if the template needs them."""
+    agent, other = launch.agent, custom_resource(template)
+    return {
+        "api_key": key,
+        "entity": launch.entity,
+        "queues": [queue],
+        "namespace": agent.namespace,
+        "create_namespace": agent.create_namespace,
+        "target_namespaces": agent.target_namespaces,
+        "custom_resources": [other] if other else [],
+        "base_url": launch.base_url,
+        "chart": agent.chart or None,
+        "image": agent.image or None,
+        "image_pull_policy": agent.image_pull_policy,
+        "resources": _resources(agent),
+        "node_selector": agent.node_selector,
+        "max_jobs": agent.max_jobs,
+        "start_timeout": agent.start_timeout,
+        "env": agent.env,
+    }
+
+
+def _resources(agent: LaunchAgentSettings) -> dict[str, Any] | None:
+    amounts = {name: amount for name, amount in (("cpu", agent.cpu), ("memory", agent.memory)) if amount}
+    return {"requests": amounts, "limits": amounts} if amounts else None
