@@ -44,22 +44,20 @@ def training_pods(namespace: str) -> int:
     return sum(bool(losses(log(pod))) for pod in pods(namespace) if pod["status"]["phase"] == "Running")
 
 
-def our_objects(namespace: str) -> list[str]:
-    """Everything of a stack that is in the cluster, its children included."""
-    found = [
-        *listed(TRAINER, "ClusterTrainingRuntime"),
-        *listed(SCHEDULING, "Queue"),
+def left_behind(namespace: str) -> list[str]:
+    """Every object of the stack that is still in the cluster, the Trainer's own included."""
+    inside = [
         *listed(TRAINER, "TrainJob", namespace),
         *listed(JOBSET, "JobSet", namespace),
         *listed(SCHEDULING, "PodGroup", namespace),
-        *listed("v1", "ConfigMap", namespace),
-        *listed("v1", "Pod", namespace),
         *listed("networking.k8s.io/v1", "NetworkPolicy", namespace),
+        *listed("v1", "ConfigMap", namespace),
+        *listed("v1", "Service", namespace),
+        *listed("v1", "Pod", namespace),
     ]
-    shared = {"root", "default", "kube-root-ca.crt"}
-    names = [f"{item.get('kind', '?')} {item['metadata']['name']}" for item in found]
-    mine = [name for name in names if name.split()[-1] not in shared]
-    return [name for name in mine if namespace in name or "tensorflow" in name or "digits" in name]
+    outside = [*listed(TRAINER, "ClusterTrainingRuntime"), *listed(SCHEDULING, "Queue")]
+    names = [str(item["metadata"]["name"]) for item in inside if item["metadata"]["name"] != "kube-root-ca.crt"]
+    return names + [str(item["metadata"]["name"]) for item in outside if namespace in item["metadata"]["name"]]
 
 
 def test_two_workers_train_as_one_gang_and_a_second_up_changes_nothing(deploy: Deploy, namespace: str) -> None:
@@ -78,7 +76,7 @@ def test_two_workers_train_as_one_gang_and_a_second_up_changes_nothing(deploy: D
 
     assert program.up().changed == {}
     program.destroy()
-    assert our_objects(namespace) == []
+    wait_until("everything is gone", lambda: left_behind(namespace) == [])
 
 
 def test_more_nodes_replace_only_the_job_while_it_is_still_training(deploy: Deploy, namespace: str) -> None:
@@ -120,7 +118,7 @@ def test_destroying_a_training_job_takes_less_than_a_minute(deploy: Deploy, name
     start = time.monotonic()
     program.destroy()
     assert time.monotonic() - start < 60
-    assert our_objects(namespace) == []
+    wait_until("everything is gone", lambda: left_behind(namespace) == [])
 
 
 def test_bad_input_is_refused_with_one_line_and_nothing_is_created(deploy: Deploy, namespace: str) -> None:
@@ -128,7 +126,7 @@ def test_bad_input_is_refused_with_one_line_and_nothing_is_created(deploy: Deplo
     output = program.failing_up().output
     assert "tftrainer:numNodes" in output
     assert "Traceback" not in output
-    assert our_objects(namespace) == []
+    assert left_behind(namespace) == []
 
 
 def test_a_cluster_out_of_reach_is_one_understandable_line(
