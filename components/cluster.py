@@ -73,23 +73,31 @@ def wait_for_old_gang(namespace: str, job_name: str) -> Hook:
     return hook
 
 
-def fail_if_failed(args: pulumi.ResourceHookArgs) -> None:
-    """An after-create and after-update hook: fail the update when the job Failed, with the Trainer's own reason."""
-    if failure := failure_of((args.new_outputs or {}).get("status")):
-        raise RuntimeError(failure)
+class Verdict:
+    """How an awaited job ended; a failure is told once in an update, whether this update ran the job or found it so."""
 
+    def __init__(self) -> None:
+        self._told = False
 
-def require_success(status: Mapping[str, Any] | None) -> str:
-    """How a job ended that this update left as it was: "Complete", "Failed", or "" while it has not.
+    async def hook(self, args: pulumi.ResourceHookArgs) -> None:
+        """After create and update: fail the update when the job Failed, with the Trainer's own reason."""
+        if failure := failure_of((args.new_outputs or {}).get("status")):
+            self._told = True
+            raise RuntimeError(failure)
 
-    Raises RunError when it Failed; in a preview it only warns, or nobody could get past it to mend it.
-    """
-    if failure := failure_of(status):
-        if not pulumi.runtime.is_dry_run():
-            raise pulumi.RunError(failure)
-        pulumi.log.warn(failure)
-        return "Failed"
-    return "Complete" if _conditions(status).get("Complete", {}).get("status") == "True" else ""
+    def result(self, status: Mapping[str, Any] | None) -> str:
+        """Complete, Failed, or empty while the job runs.
+
+        Raises RunError for a job that an earlier update left Failed. A preview only warns, or nobody could get past it
+        to mend the job.
+        """
+        failure = failure_of(status)
+        if failure and not self._told:
+            if not pulumi.runtime.is_dry_run():
+                raise pulumi.RunError(failure)
+            pulumi.log.warn(failure)
+        complete = _conditions(status).get("Complete", {}).get("status") == "True"
+        return "Failed" if failure else "Complete" if complete else ""
 
 
 def failure_of(status: Mapping[str, Any] | None) -> str:

@@ -63,7 +63,7 @@ class TrainJob(pulumi.ComponentResource):
     def __init__(self, name: str, args: TrainJobArgs, opts: pulumi.ResourceOptions | None = None):
         manifest = train_job_manifest(args)
         super().__init__("tftrainer:index:TrainJob", name, {}, opts)
-        awaited: list[Any] = [cluster.fail_if_failed] if _awaits(args) else []
+        verdict = cluster.Verdict() if _awaits(args) else None
         job = KubernetesObject(
             name,
             manifest,
@@ -74,16 +74,16 @@ class TrainJob(pulumi.ComponentResource):
                 replacement_trigger=args.get("run_trigger"),
                 hooks=pulumi.ResourceHookBinding(
                     before_create=[cluster.wait_for_old_gang(args["namespace"], args["job_name"])],
-                    after_create=awaited,
-                    after_update=awaited,
+                    after_create=[verdict.hook] if verdict else None,
+                    after_update=[verdict.hook] if verdict else None,
                 ),
             ),
         )
         self.job_name = job.metadata.apply(lambda metadata: str(metadata["name"]))
         outputs: dict[str, Any] = {"job_name": self.job_name}
-        if awaited:
-            # Neither created nor updated by this run, a job that had Failed is still Failed.
-            outputs["result"] = job.status.apply(cluster.require_success)
+        if verdict:
+            # No hook runs for a job that this update leaves as it was, and one that had Failed is still Failed.
+            outputs["result"] = job.status.apply(verdict.result)
         self.register_outputs(outputs)
 
 

@@ -119,13 +119,21 @@ def condition(kind: str, status: str = "True") -> dict[str, Any]:
     ],
 )
 def test_how_a_job_ended(status: Any, want: str) -> None:
-    cluster.fail_if_failed(an_event("TrainJob", outputs={"status": status}))
-    assert cluster.require_success(status) == want
+    verdict = cluster.Verdict()
+    call(verdict.hook, an_event("TrainJob", outputs={"status": status}))
+    assert verdict.result(status) == want
 
 
-def test_a_failed_job_fails_the_update_with_its_reason() -> None:
-    want = r"^the TrainJob Failed \(Why\): what happened; change runId to retry$"
-    with pytest.raises(RuntimeError, match=want):
-        cluster.fail_if_failed(an_event("TrainJob", outputs={"status": condition("Failed")}))
-    with pytest.raises(pulumi.RunError, match=want):
-        cluster.require_success(condition("Failed"))
+FAILURE = r"^the TrainJob Failed \(Why\): what happened; change runId to retry$"
+
+
+def test_a_job_that_fails_fails_the_update_with_its_reason_once() -> None:
+    verdict = cluster.Verdict()
+    with pytest.raises(RuntimeError, match=FAILURE):
+        call(verdict.hook, an_event("TrainJob", outputs={"status": condition("Failed")}))
+    assert verdict.result(condition("Failed")) == "Failed"
+
+
+def test_a_job_that_had_failed_fails_the_update_too() -> None:
+    with pytest.raises(pulumi.RunError, match=FAILURE):
+        cluster.Verdict().result(condition("Failed"))
