@@ -1,10 +1,15 @@
 """A W&B server for each test, and a home of its own for what W&B's client writes."""
 
+import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kubernetes import config
 
+from tests.cluster.objects import kind_of, listed
+from tests.launch import images as launch_images
 from tests.launch.fake_wandb import FakeWandb
 
 
@@ -15,3 +20,21 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWand
         monkeypatch.delenv(variable, raising=False)
     with FakeWandb() as fake:
         yield fake
+
+
+@pytest.fixture(scope="session")
+def images() -> None:
+    """The images of the jobs and of the agent, in the embedded cluster."""
+    if launch_images.missing():
+        launch_images.build_and_load()
+
+
+@pytest.fixture
+def namespace(images: None) -> Iterator[str]:
+    """A fresh namespace of the embedded cluster, deleted afterwards with all that is in it."""
+    config.load_kube_config(os.environ.get("KUBECONFIG"))
+    assert [node["metadata"]["name"] for node in listed("v1", "Node")] == ["devcluster"], "another cluster's context"
+    name = f"launch-{uuid.uuid4().hex[:6]}"
+    kind_of("v1", "Namespace").create(body={"metadata": {"name": name}})
+    yield name
+    kind_of("v1", "Namespace").delete(name=name)

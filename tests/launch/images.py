@@ -8,7 +8,7 @@ builds them (about 1.5 GiB; root, a Debian mirror and PyPI) and loads them into 
 import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from devcluster import oci, rootfs
@@ -59,21 +59,29 @@ def missing() -> bool:
 
 
 def build_and_load() -> None:
-    with tempfile.TemporaryDirectory() as scratch:
-        base, packages = Path(scratch) / "base", Path(scratch) / "packages"
-        debian_with_torch(base)
-        wandb_packages(packages)
-        trees: list[oci.Layer] = [oci.Tree(base), oci.Tree(packages)]
-        training = oci.Config(entrypoint=["/usr/bin/python3", "-u", SCRIPT_IN_IMAGE])
-        agent = oci.Config(
-            entrypoint=["/usr/bin/python3", "-u", "-m", "wandb", "launch-agent"], env=[f"HOME={AGENT_HOME}"]
-        )
-        home = oci.Folder(AGENT_HOME, 0o1777)
-        script = oci.File(SCRIPT, SCRIPT_IN_IMAGE)
-        archive = Path(scratch) / "image.tar"
-        for name, top, config in ((TRAINING_IMAGE, script, training), (AGENT_IMAGE, home, agent)):
-            oci.write_archive(archive, [name], [*trees, [top]], config)
-            Store(Cache.from_environment()).load(archive)
+    """Build what both images share once; it is kept until both are loaded."""
+    cache = Cache.from_environment()
+    shared, archive = cache.build / "launch-images", cache.build / "launch-image.tar"
+    trees = [made(shared / "debian", debian_with_torch), made(shared / "packages", wandb_packages)]
+    training = oci.Config(entrypoint=["/usr/bin/python3", "-u", SCRIPT_IN_IMAGE])
+    agent = oci.Config(entrypoint=["/usr/bin/python3", "-u", "-m", "wandb", "launch-agent"], env=[f"HOME={AGENT_HOME}"])
+    home, script = oci.Folder(AGENT_HOME, 0o1777), oci.File(SCRIPT, SCRIPT_IN_IMAGE)
+    for name, top, config in ((TRAINING_IMAGE, script, training), (AGENT_IMAGE, home, agent)):
+        oci.write_archive(archive, [name], [*trees, [top]], config)
+        Store(cache).load(archive)
+        archive.unlink()
+    shutil.rmtree(shared)
+
+
+def made(folder: Path, fill: Callable[[Path], None]) -> oci.Tree:
+    """The folder, filled now or by an earlier attempt that got so far."""
+    if not folder.exists():
+        unfinished = folder.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        fill(unfinished)
+        unfinished.rename(folder)
+    return oci.Tree(folder)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,110 @@
+"""From `wandb launch` to Completed: the real client, agent, API server and Volcano; only W&B's server is a fake."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from components.launch_queue import LaunchQueueProvider, queue_properties
+from components.launch_template import workers_variable
+from tests.cluster.objects import wait_until
+from tests.launch.agent import HOST, Agent, launch, run_of, wait_for_state
+from tests.launch.builders import a_hardened_template
+from tests.launch.fake_wandb import ENTITY, FakeWandb
+from tests.launch.test_launch_queue import a_provider
+from tests.launch.volcano import FINAL, Job
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+SLOW = {"STEP_SECONDS": "0.5", "EPOCHS": "50"}
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWandb]:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with FakeWandb(HOST) as fake:
+        yield fake
+
+
+def make_queue(server: FakeWandb, namespace: str, **settings: object) -> None:
+    provider: LaunchQueueProvider = a_provider()
+    template = a_hardened_template(replicas="{{workers}}", namespace=namespace, **settings)
+    provider.create(
+        queue_properties(
+            {
+                "queue_name": "ddp",
+                "entity": ENTITY,
+                "base_url": server.url,
+                "template": template,
+                "variables": workers_variable(1, 3),
+            }
+        )
+    )
+
+
+def job_of(server: FakeWandb, namespace: str, item: str) -> Job:
+    return Job(namespace, f"wandb-job-{run_of(server, item)}")
+
+
+def test_a_run_goes_from_the_queue_to_completed(server: FakeWandb, namespace: str, tmp_path: Path) -> None:
+    make_queue(server, namespace)
+    Agent(namespace, server)
+    item = launch(server, tmp_path)
+    job = job_of(server, namespace, item)
+    assert job.wait_for(*FINAL) == "Completed"
+    run = run_of(server, item)
+    assert server.runs[run]["state"] == "finished"
+    assert server.runs[run]["group"] == run
+    assert server.runs[run]["files"]["wandb-history.jsonl"]
+    assert server.items[item]["messages"] == []
+    stray = [name for name in server.runs if name != run and not name.startswith("agent-")]
+    assert stray == []
+
+
+def test_the_world_follows_the_replicas(server: FakeWandb, namespace: str, tmp_path: Path) -> None:
+    make_queue(server, namespace)
+    Agent(namespace, server)
+    three = tmp_path / "three-workers.json"
+    template = a_hardened_template(replicas=3, namespace=namespace)
+    three.write_text(json.dumps({"kubernetes": template}))
+    for options, workers in (
+        ((), 1),
+        (("--set-var", "workers=3"), 3),
+        (("--set-var", "workers=1"), 1),
+        (("--resource-args", str(three)), 3),
+        ((), 1),
+    ):
+        job = job_of(server, namespace, launch(server, tmp_path, *options))
+        assert job.wait_for(*FINAL) == "Completed"
+        assert {rank[1] for rank in job.ranks.values()} == {workers + 1}
+
+
+def test_a_stopped_run_leaves_the_cluster(server: FakeWandb, namespace: str, tmp_path: Path) -> None:
+    make_queue(server, namespace, env=SLOW)
+    agent = Agent(namespace, server)
+    item = launch(server, tmp_path)
+    job = job_of(server, namespace, item)
+    wait_until("the run trains", lambda: "master-0" in job.pods and bool(job.losses), 120)
+    server.runs[run_of(server, item)]["stopped"] = True
+    wait_until("the job is gone or ended", lambda: job.phase in {"gone", *FINAL}, 120)
+    assert "Traceback" not in agent.log.partition("Failed to delete CRD")[0]
+
+
+def test_a_bad_image_fails_the_item(server: FakeWandb, namespace: str, tmp_path: Path) -> None:
+    make_queue(server, namespace)
+    Agent(namespace, server, start_timeout=20)
+    item = launch(server, tmp_path, image="localhost/tftrainer/none:1")
+    wait_for_state(server, item, "FAILED", 180)
+
+
+def test_a_run_outlives_its_agent_and_the_next_one_takes_the_next_run(
+    server: FakeWandb, namespace: str, tmp_path: Path
+) -> None:
+    make_queue(server, namespace, env={"STEP_SECONDS": "0.3", "EPOCHS": "3"})
+    agent = Agent(namespace, server)
+    first = job_of(server, namespace, launch(server, tmp_path))
+    first.wait_for("Running")
+    agent.restart(server)
+    second = job_of(server, namespace, launch(server, tmp_path))
+    assert [first.wait_for(*FINAL), second.wait_for(*FINAL)] == ["Completed", "Completed"]
