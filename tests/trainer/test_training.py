@@ -1,0 +1,90 @@
+"""Training by several workers is the training of one process with the same global batch."""
+
+import re
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.batches import write_batches
+from tests.trainer.processes import Result, finish, finish_gang, start, start_gang
+
+GLOBAL_BATCH = 48
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """250 examples: the last step of an epoch has 10, fewer than one worker's share."""
+    return write_batches(tmp_path_factory.mktemp("cifar"), train=250, test=50)
+
+
+@pytest.fixture(scope="module")
+def alone(data: Path) -> Result:
+    return finish(start("train.py", DATA_DIR=str(data), EPOCHS="2", BATCH_SIZE=str(GLOBAL_BATCH)))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.timeout(300)
+def test_one_process_trains_without_a_cluster(alone: Result) -> None:
+    assert (alone.code, alone.summary["workers"], alone.summary["steps"]) == (0, 1, 12), alone.errors
+
+
+@pytest.mark.tensorflow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("workers", [pytest.param(2, id="two workers"), pytest.param(3, id="three workers")])
+def test_workers_together_train_as_one_process_would(workers: int, data: Path, alone: Result) -> None:
+    batch = str(GLOBAL_BATCH // workers)
+    gang = finish_gang(start_gang(workers, DATA_DIR=str(data), EPOCHS="2", BATCH_SIZE=batch))
+    assert [worker.code for worker in gang] == [0] * workers, gang[0].errors
+    assert all(worker.epochs == gang[0].epochs for worker in gang), "every worker logs the same loss"
+    assert gang[0].losses == pytest.approx(alone.losses, abs=1e-4)
+    for key in ("test_loss", "test_accuracy"):
+        assert gang[0].summary[key] == pytest.approx(alone.summary[key], abs=1e-3)
+    assert gang[0].summary["workers"] == workers
+    assert not [line for line in "".join(worker.errors for worker in gang).splitlines() if re.match(r"E\d{4} ", line)]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.timeout(300)
+def test_sigterm_to_one_worker_stops_all_after_the_same_step(data: Path) -> None:
+    gang = start_gang(2, DATA_DIR=str(data), EPOCHS="100000", BATCH_SIZE="24")
+
+    def terminate_once_training() -> None:
+        for line in gang[1].stdout or ():
+            if " epoch 3/" in line:
+                gang[1].send_signal(signal.SIGTERM)
+                return
+
+    watcher = threading.Thread(target=terminate_once_training)
+    watcher.start()
+    watcher.join(60)
+    results = finish_gang(gang)
+    assert [worker.code for worker in results] == [143, 143], results[0].errors
+    stops = {line for worker in results for line in worker.output.splitlines() if "stopped by SIGTERM" in line}
+    assert len(stops) == 1, "both stop after the same step"
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        pytest.param({"EPOCHS": "0"}, "EPOCHS='0': expected a whole number, 1 or more", id="no epochs"),
+        pytest.param({"EPOCHS": "ten"}, "EPOCHS='ten': expected a whole number, 1 or more", id="a word for a number"),
+        pytest.param({"BATCH_SIZE": "1.5"}, "BATCH_SIZE='1.5': expected a whole number, 1 or more", id="half an image"),
+        pytest.param({"LEARNING_RATE": "-1"}, "LEARNING_RATE='-1': expected a number above 0", id="a negative rate"),
+        pytest.param({"SEED": "-1"}, "SEED='-1': expected a whole number, from 0 to 2147483647", id="a negative seed"),
+        pytest.param({"DATA_DIR": "/nowhere"}, "/nowhere/data_batch_1: No such file", id="no data"),
+    ],
+)
+def test_bad_input_ends_at_once_with_one_line_and_exit_code_2(env: dict[str, str], message: str) -> None:
+    result = finish(start("train.py", **env), timeout=30)
+    assert result.code == 2
+    assert message in result.errors
+    assert result.errors.count("\n") == 1
+
+
+@pytest.mark.timeout(60)
+def test_sigterm_while_tensorflow_is_still_loading_ends_at_once(data: Path) -> None:
+    process = start("train.py", DATA_DIR=str(data))
+    threading.Timer(1.0, process.send_signal, [signal.SIGTERM]).start()
+    assert finish(process, timeout=20).code == 143

@@ -1,0 +1,145 @@
+"""The model and its steps under MultiWorkerMirroredStrategy.
+
+A loop of our own, since Keras 3's `fit` does not run under this strategy (https://github.com/keras-team/keras/issues/20585).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf  # type: ignore[import-untyped]
+from cifar10 import CLASSES, IMAGE_SHAPE, Images, Labels
+from env_settings import InputError
+from train_input import Schedule, pipeline
+from train_settings import Settings
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Means over all examples that all workers have seen since the last reading."""
+
+    loss: float
+    accuracy: float
+
+
+def make_strategy() -> Any:
+    """The strategy for the cluster in TF_CONFIG: NCCL between GPUs, RING between CPUs."""
+    communication = tf.distribute.experimental.CommunicationImplementation
+    implementation = communication.NCCL if tf.config.list_physical_devices("GPU") else communication.RING
+    options = tf.distribute.experimental.CommunicationOptions(implementation=implementation)
+    return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+
+
+def make_model() -> Any:
+    """A small convolutional network from uint8 images to class scores."""
+    layers = tf.keras.layers
+    convolution = {"kernel_size": 3, "padding": "same", "activation": "relu"}
+    return tf.keras.Sequential(
+        [
+            tf.keras.Input(IMAGE_SHAPE, dtype="uint8"),
+            layers.Rescaling(1 / 127.5, offset=-1.0),
+            layers.Conv2D(16, **convolution),
+            layers.MaxPooling2D(),
+            layers.Conv2D(32, **convolution),
+            layers.MaxPooling2D(),
+            layers.Conv2D(64, **convolution),
+            layers.MaxPooling2D(),
+            layers.Flatten(),
+            layers.Dense(64, activation="relu"),
+            layers.Dense(CLASSES),
+        ]
+    )
+
+
+class Engine:
+    """Trains and evaluates one model, in step with all other workers: every method is called by all of them."""
+
+    def __init__(self, strategy: Any, settings: Settings) -> None:
+        local_replicas = len(strategy.extended.worker_devices)
+        if settings.batch_size % local_replicas:
+            raise InputError(
+                f"BATCH_SIZE={settings.batch_size}: expected a multiple of this worker's {local_replicas} GPUs"
+            )
+        self._strategy = strategy
+        self._seed = settings.seed
+        self._local_replicas = local_replicas
+        self._replica_batch = settings.batch_size // local_replicas
+        self._replicas: int = strategy.num_replicas_in_sync
+        self.workers = self._replicas // local_replicas
+        self.worker: int = strategy.cluster_resolver.task_id or 0
+        tf.keras.utils.set_random_seed(settings.seed)
+        with strategy.scope():
+            self._model = make_model()
+            self._optimizer = tf.keras.optimizers.Adam(settings.learning_rate)
+            # Variables created inside the first step would not be mirrored.
+            self._optimizer.build(self._model.trainable_variables)
+            self._sums = _summed_variable(3)  # loss, right answers, examples
+            self._ballot = _summed_variable(2)
+        self._losses = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
+        self._train_step = tf.function(lambda batch: strategy.run(self._train_replica, args=batch))
+        self._test_step = tf.function(lambda batch: strategy.run(self._test_replica, args=batch))
+        self._cast_vote = tf.function(lambda vote: strategy.run(self._ballot.assign, args=(vote,)))
+        self._read_sums = tf.function(self._sums.read_value)
+        self._read_ballot = tf.function(self._ballot.read_value)
+
+    def batches(self, images: Images, labels: Labels, schedule: Schedule, steps: range) -> Iterator[Any]:
+        """This worker's batches for `steps`, for `train` or `test`."""
+
+        def shard(context: Any) -> Any:
+            first = context.input_pipeline_id * self._local_replicas
+            return pipeline(images, labels, schedule, steps, first, self._local_replicas)
+
+        return iter(self._strategy.distribute_datasets_from_function(shard))
+
+    def schedule(self, examples: int, *, shuffled: bool) -> Schedule:
+        """The steps for a data set of so many examples."""
+        return Schedule(examples, self._replicas, self._replica_batch, self._seed if shuffled else None)
+
+    def train(self, batch: Any) -> None:
+        """One step: the gradient of the mean loss over all workers' examples, applied everywhere."""
+        self._train_step(batch)
+
+    def test(self, batch: Any) -> None:
+        """Count a batch without learning from it."""
+        self._test_step(batch)
+
+    def totals(self) -> Totals:
+        """The means since the last call, over all workers."""
+        loss, right, examples = (float(value) for value in self._read_sums())
+        self._sums.assign(tf.zeros_like(self._sums))
+        return Totals(loss / examples, right / examples)
+
+    def mean_over_workers(self, first: float, second: float) -> tuple[float, float]:
+        """The means of what each worker says; the same numbers on all of them."""
+        self._cast_vote(tf.constant([first, second]))
+        one, two = (float(value) for value in self._read_ballot())
+        return one / self._replicas, two / self._replicas
+
+    def _train_replica(self, images: Any, labels: Any, weights: Any) -> None:
+        with tf.GradientTape() as tape:
+            scores = self._model(images, training=True)
+            losses = self._losses(labels, scores)
+            # Weights are 1 / (examples in the step), so the sum of all replicas' gradients is that of the mean loss.
+            loss = tf.reduce_sum(weights * losses)
+        gradients = tape.gradient(loss, self._model.trainable_variables)
+        self._optimizer.apply_gradients(zip(gradients, self._model.trainable_variables, strict=True))
+        self._count(scores, labels, losses, weights)
+
+    def _test_replica(self, images: Any, labels: Any, weights: Any) -> None:
+        scores = self._model(images, training=False)
+        self._count(scores, labels, self._losses(labels, scores), weights)
+
+    def _count(self, scores: Any, labels: Any, losses: Any, weights: Any) -> None:
+        real = tf.cast(weights > 0, tf.float32)
+        right = tf.cast(tf.argmax(scores, axis=1, output_type=labels.dtype) == labels, tf.float32)
+        self._sums.assign_add([tf.reduce_sum(real * losses), tf.reduce_sum(real * right), tf.reduce_sum(real)])
+
+
+def _summed_variable(size: int) -> Any:
+    """A variable of which each replica has a part of its own; reading it gives the sum over all workers."""
+    return tf.Variable(
+        tf.zeros(size),
+        trainable=False,
+        synchronization=tf.VariableSynchronization.ON_READ,
+        aggregation=tf.VariableAggregation.SUM,
+    )
