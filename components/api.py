@@ -42,6 +42,7 @@ NETWORKS_ANNOTATION: Final = "k8s.v1.cni.cncf.io/networks"
 # --- Kubernetes ---
 CORE_API: Final = "v1"
 CONFIG_MAP_KIND: Final = "ConfigMap"
+POD_KIND: Final = "Pod"
 NETWORKING_API: Final = "networking.k8s.io/v1"
 NETWORK_POLICY_KIND: Final = "NetworkPolicy"
 CPU: Final = "cpu"
@@ -49,6 +50,9 @@ MEMORY: Final = "memory"
 GPU: Final = "nvidia.com/gpu"
 
 PLURALS: Final[Mapping[str, str]] = {
+    CONFIG_MAP_KIND: "configmaps",
+    POD_KIND: "pods",
+    NETWORK_POLICY_KIND: "networkpolicies",
     RUNTIME_KIND: "clustertrainingruntimes",
     TRAIN_JOB_KIND: "trainjobs",
     JOBSET_KIND: "jobsets",

@@ -3,15 +3,12 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pulumi
 
-from components import api
+from components import api, live_objects
 from components.kubeconfig import Kubeconfig
-
-if TYPE_CHECKING:
-    from kubernetes.client import ApiClient
 
 Hook = Callable[[pulumi.ResourceHookArgs], Awaitable[None]]
 POLL_SECONDS = 0.5
@@ -21,22 +18,19 @@ MARGIN_SECONDS = 60
 """How long past its pods' grace period an old gang may take to go."""
 
 
-def refuse_existing(setting: str) -> Hook:
+def refuse_existing(remedy: str) -> Hook:
     """A before-create hook: fail when the cluster has the object already, for then somebody else owns it.
 
     The provider would take it over without a word, and destroying either stack would delete it under the other.
-    `setting` is the switch that makes the stack use the object instead of creating it.
+    `remedy` says what to do instead.
     """
     kubeconfig = Kubeconfig.of_stack()
 
     def check(manifest: Mapping[str, Any]) -> None:
-        name, kind = manifest["metadata"]["name"], manifest["kind"]
-        client = kubeconfig.api_client()
-        if _find(client, manifest["apiVersion"], api.PLURALS[kind], name) is not None:
-            raise RuntimeError(
-                f"{kind} {name} exists already and does not belong to this stack; set {setting} to false to use it, or "
-                "choose another name"
-            )
+        kind, name, namespace = manifest["kind"], manifest["metadata"]["name"], manifest["metadata"].get("namespace")
+        if live_objects.find(kubeconfig, manifest["apiVersion"], kind, name, namespace) is not None:
+            where = f" in namespace {namespace}" if namespace else ""
+            raise RuntimeError(f"{kind} {name} exists already{where} and does not belong to this stack; {remedy}")
 
     async def hook(args: pulumi.ResourceHookArgs) -> None:
         await asyncio.to_thread(check, args.new_inputs or {})
@@ -54,12 +48,10 @@ def wait_for_old_gang(namespace: str, job_name: str) -> Hook:
     kubeconfig = Kubeconfig.of_stack()
 
     def wait() -> None:
-        client = kubeconfig.api_client()
         deadline: float | None = None
-        while left := list(_left_of(client, namespace, job_name)):
+        while left := list(_left_of(kubeconfig, namespace, job_name)):
             if deadline is None:
-                grace = max(map(_grace_seconds, left))
-                deadline = time.monotonic() + grace + MARGIN_SECONDS
+                deadline = time.monotonic() + max(map(_grace_seconds, left)) + MARGIN_SECONDS
                 pulumi.log.info(f"waiting for the earlier {job_name} to end: {_described(left)}")
             elif time.monotonic() > deadline:
                 raise TimeoutError(
@@ -112,48 +104,23 @@ def _conditions(status: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]
     return {condition["type"]: condition for condition in (status or {}).get("conditions") or []}
 
 
-def _left_of(client: "ApiClient", namespace: str, job_name: str) -> Iterator[Mapping[str, Any]]:
+def _left_of(kubeconfig: Kubeconfig, namespace: str, job_name: str) -> Iterator[Mapping[str, Any]]:
     """What the cluster still has of a TrainJob: itself, its JobSet, its PodGroup and its pods."""
-    train_job = _find(client, api.TRAINER_API, api.PLURALS[api.TRAIN_JOB_KIND], job_name, namespace)
-    if train_job is not None:
-        if "deletionTimestamp" not in train_job["metadata"]:
+    for api_version, kind in (
+        (api.TRAINER_API, api.TRAIN_JOB_KIND),
+        (api.JOBSET_API, api.JOBSET_KIND),
+        (api.VOLCANO_API, api.POD_GROUP_KIND),
+    ):
+        found = live_objects.find(kubeconfig, api_version, kind, job_name, namespace)
+        if found is None:
+            continue
+        if kind == api.TRAIN_JOB_KIND and "deletionTimestamp" not in found["metadata"]:
             raise RuntimeError(
                 f"TrainJob {job_name} exists already in namespace {namespace} and does not belong to this stack; "
                 "delete it or choose another job.name"
             )
-        yield train_job
-    for api_version, kind in ((api.JOBSET_API, api.JOBSET_KIND), (api.VOLCANO_API, api.POD_GROUP_KIND)):
-        found = _find(client, api_version, api.PLURALS[kind], job_name, namespace)
-        if found is not None:
-            yield found
-    yield from _pods(client, namespace, job_name)
-
-
-def _find(
-    client: "ApiClient", api_version: str, plural: str, name: str, namespace: str | None = None
-) -> Mapping[str, Any] | None:
-    """The object, or None when it, or its whole kind, does not exist."""
-    from kubernetes.client import ApiException, CustomObjectsApi
-
-    group, _, version = api_version.partition("/")
-    objects = CustomObjectsApi(client)
-    try:
-        if namespace:
-            found: Any = objects.get_namespaced_custom_object(group, version, namespace, plural, name)
-        else:
-            found = objects.get_cluster_custom_object(group, version, plural, name)
-    except ApiException as error:
-        if error.status == 404:
-            return None
-        raise
-    return dict(found)
-
-
-def _pods(client: "ApiClient", namespace: str, job_name: str) -> Iterator[Mapping[str, Any]]:
-    from kubernetes.client import CoreV1Api
-
-    pods = CoreV1Api(client).list_namespaced_pod(namespace, label_selector=f"{api.JOBSET_NAME_LABEL}={job_name}")
-    yield from client.sanitize_for_serialization(pods)["items"]
+        yield found
+    yield from live_objects.gang_pods(kubeconfig, namespace, job_name)
 
 
 def _grace_seconds(manifest: Mapping[str, Any]) -> float:
@@ -161,4 +128,4 @@ def _grace_seconds(manifest: Mapping[str, Any]) -> float:
 
 
 def _described(left: list[Mapping[str, Any]]) -> str:
-    return ", ".join(f"{manifest.get('kind') or 'Pod'} {manifest['metadata']['name']}" for manifest in left)
+    return ", ".join(f"{manifest['kind']} {manifest['metadata']['name']}" for manifest in left)

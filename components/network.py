@@ -5,8 +5,10 @@ from typing import Any, TypedDict
 
 import pulumi
 
-from components import api
+from components import api, cluster
 from components.kubernetes_object import KubernetesObject
+
+IF_IT_EXISTS = "choose another job.name"
 
 
 class InfiniBandArgs(TypedDict):
@@ -38,7 +40,9 @@ class GangNetworkPolicy(pulumi.ComponentResource):
         KubernetesObject(
             name,
             policy_manifest(args["job_name"], args["namespace"]),
-            pulumi.ResourceOptions(parent=self, delete_before_replace=True),
+            pulumi.ResourceOptions(
+                parent=self, hooks=pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing(IF_IT_EXISTS)])
+            ),
         )
         self.register_outputs({})
 

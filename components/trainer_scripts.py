@@ -8,13 +8,15 @@ from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
-from components import api
+from components import api, cluster
 from components.faults import ConfigError
 from components.kubernetes_object import KubernetesObject
 
 SOURCES = Path(__file__).resolve().parent.parent / "trainer"
 CONFIG_MAP_MAX_BYTES = 2**20
 """Kubernetes' bound on a ConfigMap's data (https://kubernetes.io/docs/concepts/configuration/configmap/)."""
+
+IF_IT_EXISTS = "choose another runtime.name"
 
 
 class TrainerScriptsArgs(TypedDict):
@@ -45,7 +47,9 @@ class TrainerScripts(pulumi.ComponentResource):
         config_map = KubernetesObject(
             name,
             scripts_manifest(config_map_name, args["namespace"], data),
-            pulumi.ResourceOptions(parent=self),
+            pulumi.ResourceOptions(
+                parent=self, hooks=pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing(IF_IT_EXISTS)])
+            ),
         )
         # Through the object's own output, so that whatever mounts it also waits for it.
         self.config_map_name = config_map.metadata.apply(lambda metadata: str(metadata["name"]))

@@ -21,6 +21,7 @@ DEFAULT_ENV: Mapping[str, str] = {
 DEFAULT_MAX_RESTARTS = 3
 NAME_WITH_VOLCANO = "tensorflow-distributed-volcano"
 NAME_WITHOUT_VOLCANO = "tensorflow-distributed"
+IF_IT_EXISTS = "set runtime.create to false to use it, or choose another runtime.name"
 
 
 class NetworkTopologyArgs(TypedDict):
@@ -93,7 +94,7 @@ class TensorFlowRuntime(pulumi.ComponentResource):
             manifest,
             pulumi.ResourceOptions(
                 parent=self,
-                hooks=pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing("runtime.create")]),
+                hooks=pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing(IF_IT_EXISTS)]),
             ),
         )
         # The id, not the metadata: unknown until the runtime exists, it keeps a preview from asking the Trainer about a

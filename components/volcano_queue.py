@@ -8,6 +8,8 @@ import pulumi
 from components import api, cluster
 from components.kubernetes_object import KubernetesObject
 
+IF_IT_EXISTS = "set volcano.queue.create to false to use it, or choose another volcano.queue.name"
+
 
 class VolcanoQueueArgs(TypedDict):
     queue_name: str
@@ -39,7 +41,7 @@ class VolcanoQueue(pulumi.ComponentResource):
             manifest,
             pulumi.ResourceOptions(
                 parent=self,
-                hooks=pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing("volcano.queue.create")]),
+                hooks=pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing(IF_IT_EXISTS)]),
             ),
         )
         self.queue_name = queue.metadata.apply(lambda metadata: str(metadata["name"]))

@@ -7,12 +7,11 @@ from typing import Any
 import pulumi
 import pytest
 
-from components import api, cluster
+from components import api, cluster, live_objects
 from components.kubeconfig import Kubeconfig
 from tests.unit.builders import an_event
 
 QUEUE = {"apiVersion": api.VOLCANO_API, "kind": "Queue", "metadata": {"name": "tensorflow"}}
-NO_CLIENT: Any = None
 
 
 class Cluster:
@@ -21,24 +20,24 @@ class Cluster:
     def __init__(self, vanish_after: int = 1_000_000, **objects: Any) -> None:
         self.objects, self.looks, self.vanish_after = objects, 0, vanish_after
 
-    def find(self, _client: Any, _api: str, plural: str, name: str, namespace: str | None = None) -> Any:
-        if plural == api.PLURALS["TrainJob"]:
+    def find(self, _kubeconfig: Any, _api: str, kind: str, name: str, namespace: str | None = None) -> Any:
+        if kind == "TrainJob":
             self.looks += 1
-        found = self.objects.get(plural) if self.looks <= self.vanish_after else None
-        return None if found is None else {"kind": plural, "metadata": {"name": name, **found}}
+        found = self.objects.get(kind) if self.looks <= self.vanish_after else None
+        return None if found is None else {"kind": kind, "metadata": {"name": name, **found}}
 
-    def pods(self, _client: Any, namespace: str, job_name: str) -> list[Mapping[str, Any]]:
-        names = self.objects.get("pods", []) if self.looks <= self.vanish_after else []
-        return [{"metadata": {"name": name}, "spec": {"terminationGracePeriodSeconds": 0}} for name in names]
+    def pods(self, _kubeconfig: Any, namespace: str, job_name: str) -> list[Mapping[str, Any]]:
+        names = self.objects.get("Pod", []) if self.looks <= self.vanish_after else []
+        grace = {"terminationGracePeriodSeconds": 0}
+        return [{"kind": "Pod", "metadata": {"name": name}, "spec": grace} for name in names]
 
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> Any:
     def put(stand_in: Cluster) -> None:
         monkeypatch.setattr(Kubeconfig, "of_stack", classmethod(lambda cls: cls()))
-        monkeypatch.setattr(Kubeconfig, "api_client", lambda self: NO_CLIENT)
-        monkeypatch.setattr(cluster, "_find", stand_in.find)
-        monkeypatch.setattr(cluster, "_pods", stand_in.pods)
+        monkeypatch.setattr(live_objects, "find", stand_in.find)
+        monkeypatch.setattr(live_objects, "gang_pods", stand_in.pods)
         monkeypatch.setattr(cluster, "POLL_SECONDS", 0.0)
         monkeypatch.setattr(cluster, "MARGIN_SECONDS", 0.05)
         monkeypatch.setattr(cluster, "GRACE_SECONDS", 0)
@@ -55,17 +54,23 @@ def call(hook: cluster.Hook, event: Any) -> None:
 
 def test_a_new_queue_may_be_created(stand_in: Any) -> None:
     stand_in(Cluster())
-    call(cluster.refuse_existing("volcano.queue.create"), an_event("Queue", inputs=QUEUE))
+    call(cluster.refuse_existing("set volcano.queue.create to false"), an_event("Queue", inputs=QUEUE))
 
 
 def test_a_queue_of_somebody_elses_is_refused_with_the_setting_that_uses_it(stand_in: Any) -> None:
-    stand_in(Cluster(queues={}))
+    stand_in(Cluster(Queue={}))
     with pytest.raises(RuntimeError) as refused:
-        call(cluster.refuse_existing("volcano.queue.create"), an_event("Queue", inputs=QUEUE))
+        call(cluster.refuse_existing("set volcano.queue.create to false"), an_event("Queue", inputs=QUEUE))
     assert str(refused.value) == (
-        "Queue tensorflow exists already and does not belong to this stack; set volcano.queue.create to false to use "
-        "it, or choose another name"
+        "Queue tensorflow exists already and does not belong to this stack; set volcano.queue.create to false"
     )
+
+
+def test_an_object_in_a_namespace_is_looked_for_there(stand_in: Any) -> None:
+    stand_in(Cluster(ConfigMap={}))
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "scripts", "namespace": "ml"}}
+    with pytest.raises(RuntimeError, match=r"^ConfigMap scripts exists already in namespace ml and does not"):
+        call(cluster.refuse_existing("choose another name"), an_event("ConfigMap", inputs=config_map))
 
 
 def test_a_job_starts_at_once_when_nothing_of_its_name_is_left(stand_in: Any) -> None:
@@ -76,10 +81,10 @@ def test_a_job_starts_at_once_when_nothing_of_its_name_is_left(stand_in: Any) ->
 @pytest.mark.parametrize(
     "left",
     [
-        pytest.param({"trainjobs": {"deletionTimestamp": "now"}}, id="the job itself is being deleted"),
-        pytest.param({"jobsets": {}}, id="its JobSet"),
-        pytest.param({"podgroups": {}}, id="its PodGroup"),
-        pytest.param({"pods": ["digits-node-0-0"]}, id="a pod"),
+        pytest.param({"TrainJob": {"deletionTimestamp": "now"}}, id="the job itself is being deleted"),
+        pytest.param({"JobSet": {}}, id="its JobSet"),
+        pytest.param({"PodGroup": {}}, id="its PodGroup"),
+        pytest.param({"Pod": ["digits-node-0-0"]}, id="a pod"),
     ],
 )
 def test_a_job_waits_for_what_is_left_of_the_earlier_one(stand_in: Any, left: dict[str, Any]) -> None:
@@ -90,7 +95,7 @@ def test_a_job_waits_for_what_is_left_of_the_earlier_one(stand_in: Any, left: di
 
 
 def test_pods_that_never_end_are_named(stand_in: Any) -> None:
-    stand_in(Cluster(pods=["digits-node-0-0", "digits-node-0-1"]))
+    stand_in(Cluster(Pod=["digits-node-0-0", "digits-node-0-1"]))
     with pytest.raises(TimeoutError) as late:
         call(cluster.wait_for_old_gang("default", "digits"), an_event("TrainJob"))
     assert str(late.value) == (
@@ -99,7 +104,7 @@ def test_pods_that_never_end_are_named(stand_in: Any) -> None:
 
 
 def test_a_job_of_somebody_elses_is_refused_at_once(stand_in: Any) -> None:
-    stand_in(Cluster(trainjobs={}))
+    stand_in(Cluster(TrainJob={}))
     with pytest.raises(RuntimeError, match="TrainJob digits exists already in namespace default"):
         call(cluster.wait_for_old_gang("default", "digits"), an_event("TrainJob"))
 

@@ -1,0 +1,70 @@
+"""Reading objects from the stack's cluster, as the API server has them now."""
+
+import functools
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from components import api
+from components.kubeconfig import Kubeconfig
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+ANSWER_SECONDS = 30
+
+
+def find(
+    kubeconfig: Kubeconfig, api_version: str, kind: str, name: str, namespace: str | None = None
+) -> dict[str, Any] | None:
+    """The object, or None when it, or its whole kind, does not exist.
+
+    Raises RuntimeError, one line, when the API server does not answer or refuses.
+    """
+    return _get(kubeconfig, f"{_collection(api_version, kind, namespace)}/{name}")
+
+
+def gang_pods(kubeconfig: Kubeconfig, namespace: str, job_name: str) -> list[dict[str, Any]]:
+    """The pods of a TrainJob's JobSet, in any phase."""
+    path = _collection(api.CORE_API, api.POD_KIND, namespace)
+    found = _get(kubeconfig, path, labelSelector=f"{api.JOBSET_NAME_LABEL}={job_name}") or {}
+    return [{"kind": api.POD_KIND, **pod} for pod in found.get("items", [])]
+
+
+def _collection(api_version: str, kind: str, namespace: str | None) -> str:
+    root = "/apis" if "/" in api_version else "/api"
+    scope = f"/namespaces/{namespace}" if namespace else ""
+    return f"{root}/{api_version}{scope}/{api.PLURALS[kind]}"
+
+
+@functools.cache
+def _client(kubeconfig: Kubeconfig) -> "ApiClient":
+    return kubeconfig.api_client()
+
+
+def _get(kubeconfig: Kubeconfig, path: str, **query: str) -> dict[str, Any] | None:
+    """What a GET answers. Without the library's classes for each kind: custom kinds have none."""
+    from urllib3.exceptions import HTTPError
+
+    client = _client(kubeconfig)
+    request = client.param_serialize("GET", path, query_params=list(query.items()), auth_settings=["BearerToken"])
+    try:
+        response = client.call_api(*request, _request_timeout=ANSWER_SECONDS)
+        text = response.read()
+    except HTTPError as error:
+        raise RuntimeError(f"the Kubernetes API server does not answer: {' '.join(str(error).split())}") from error
+    if response.status == 404:
+        return None
+    if response.status != 200:
+        raise RuntimeError(f"the Kubernetes API server refuses GET {path}: {response.status} {_message(text)}")
+    answer: dict[str, Any] = json.loads(text)
+    return answer
+
+
+def _message(text: bytes) -> str:
+    """The reason in an answer, which is a Status object unless something in between answered."""
+    try:
+        status = json.loads(text)
+    except ValueError:
+        return " ".join(text.decode(errors="replace").split())
+    return str(status.get("message", status)) if isinstance(status, Mapping) else str(status)
