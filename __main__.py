@@ -1,5 +1,7 @@
 """Distributed TensorFlow on Kubeflow Trainer v2: scripts, queue, runtime and job, from the stack's settings."""
 
+import signal
+
 import pulumi
 
 from components import settings as config
@@ -42,6 +44,8 @@ def main() -> None:
         pulumi.export(name, command)
 
 
+# When an update fails, the engine interrupts a program that still waits; Python would print tracebacks about it.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 try:
     main()
 except ConfigError as error:

@@ -1,6 +1,7 @@
 """The whole program against Pulumi's mocks: what it registers for which settings, how, and what it says at the end."""
 
 import runpy
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ FAILED = {
 @pytest.fixture(autouse=True)
 def _no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubeconfig, "require_reachable", lambda _: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # Ctrl-C is the test runner's
 
 
 def program() -> None:
