@@ -23,8 +23,7 @@ def main() -> None:
 
     if settings.runtime.create:
         scripts = TrainerScripts(
-            "scripts",
-            {"namespace": settings.namespace, "runtime_name": stack.runtime_name(settings), "script": settings.script},
+            "trainer-scripts", {"namespace": settings.namespace, "script": settings.script}
         ).config_map_name
         queue: pulumi.Input[str] | None = settings.volcano.queue.name if settings.volcano.enabled else None
         if queue and settings.volcano.queue.create:

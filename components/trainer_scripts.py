@@ -1,14 +1,12 @@
 """The ConfigMap with what runs in the pods: the launcher, the built-in training and the user's own script."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
-from components import api, cluster
+from components import api
 from components.faults import ConfigError
 from components.kubernetes_object import KubernetesObject
 
@@ -16,23 +14,21 @@ SOURCES = Path(__file__).resolve().parent.parent / "trainer"
 CONFIG_MAP_MAX_BYTES = 2**20
 """Kubernetes' bound on a ConfigMap's data (https://kubernetes.io/docs/concepts/configuration/configmap/)."""
 
-IF_IT_EXISTS = "choose another runtime.name"
-
 
 class TrainerScriptsArgs(TypedDict):
     namespace: pulumi.Input[str]
     """Namespace of the ConfigMap: that of the jobs which mount it."""
-    runtime_name: str
-    """Runtime that mounts the scripts: the start of the ConfigMap's name, so that no two stacks share one."""
     script: NotRequired[str | None]
     """Path of a training script of your own, added to the built-in ones. Default: none."""
 
 
 class TrainerScripts(pulumi.ComponentResource):
-    """An immutable ConfigMap whose name tells its content.
+    """An immutable ConfigMap; new content is a new one, under a new name.
 
-    Every content has a ConfigMap of its own, so a running or a resumed job never meets scripts that it did not start
-    with: a changed script is a new name, which the runtime and then the job take up before the old one is removed.
+    So a running or a resumed job never meets scripts that it did not start with: the runtime and then the job take up
+    the new name before the old ConfigMap is removed. The name is Pulumi's own (this component's and eight random
+    characters), never the content's: after an update that failed half-way, going back to the old content would create
+    the very object that the next update is still to delete.
 
     Raises ConfigError when the script cannot be read, or all of them exceed what a ConfigMap holds (1 MiB).
     """
@@ -43,13 +39,10 @@ class TrainerScripts(pulumi.ComponentResource):
     def __init__(self, name: str, args: TrainerScriptsArgs, opts: pulumi.ResourceOptions | None = None):
         data = read_scripts(args.get("script"))
         super().__init__("tftrainer:index:TrainerScripts", name, {}, opts)
-        config_map_name = content_name(f"{args['runtime_name']}-scripts", data)
         config_map = KubernetesObject(
             name,
-            scripts_manifest(config_map_name, args["namespace"], data),
-            pulumi.ResourceOptions(
-                parent=self, hooks=pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing(IF_IT_EXISTS)])
-            ),
+            scripts_manifest(args["namespace"], data),
+            pulumi.ResourceOptions(parent=self, replace_on_changes=["data"]),
         )
         # Through the object's own output, so that whatever mounts it also waits for it.
         self.config_map_name = config_map.metadata.apply(lambda metadata: str(metadata["name"]))
@@ -80,18 +73,12 @@ def read_scripts(script: str | None, sources: Path = SOURCES) -> dict[str, str]:
     return data
 
 
-def content_name(prefix: str, data: Mapping[str, str]) -> str:
-    """A name that changes when, and only when, the content does."""
-    digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
-    return f"{prefix}-{digest[:10]}"
-
-
-def scripts_manifest(name: str, namespace: pulumi.Input[str], data: Mapping[str, str]) -> dict[str, Any]:
-    """The ConfigMap's manifest."""
+def scripts_manifest(namespace: pulumi.Input[str], data: Mapping[str, str]) -> dict[str, Any]:
+    """The ConfigMap's manifest, without a name."""
     return {
         "apiVersion": api.CORE_API,
         "kind": api.CONFIG_MAP_KIND,
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"namespace": namespace},
         "immutable": True,
         "data": dict(data),
     }

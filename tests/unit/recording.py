@@ -1,6 +1,7 @@
 """Pulumi's mocks, made to remember what they drop: options, hooks and outputs of every registered resource."""
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -54,12 +55,19 @@ class _Answers(mocks.Mocks):
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         kind = args.typ.rpartition(":")[2]
-        metadata = args.inputs.get("metadata", {})
+        if not args.typ.startswith("kubernetes:"):
+            return None, {}
+        metadata = {"name": autoname(args.name, args.inputs), **args.inputs["metadata"]}
         id_ = "/".join(filter(None, [metadata.get("namespace"), metadata.get("name")]))  # as the provider forms it
-        return id_, {**args.inputs, "status": self.statuses.get(kind)}
+        return id_, {**args.inputs, "metadata": metadata, "status": self.statuses.get(kind)}
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
         raise AssertionError(f"the program calls {args.token}, and needs no function of any provider")
+
+
+def autoname(name: str, inputs: Mapping[str, Any]) -> str:
+    """A name for an object without one: the provider's are random, here the same inputs give the same name."""
+    return f"{name}-{hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:8]}"
 
 
 @dataclass

@@ -15,7 +15,7 @@ COMPONENTS = [TrainerScripts, VolcanoQueue, TensorFlowRuntime, TrainJob, GangNet
 @pytest.mark.parametrize(
     ("component", "required", "outputs"),
     [
-        pytest.param(TrainerScripts, {"namespace", "runtimeName"}, {"configMapName"}, id="TrainerScripts"),
+        pytest.param(TrainerScripts, {"namespace"}, {"configMapName"}, id="TrainerScripts"),
         pytest.param(VolcanoQueue, {"queueName"}, {"queueName"}, id="VolcanoQueue"),
         pytest.param(TensorFlowRuntime, {"runtimeName", "scriptsConfigMap"}, {"runtimeName"}, id="TensorFlowRuntime"),
         pytest.param(TrainJob, {"jobName", "namespace", "runtimeName", "numNodes"}, {"jobName"}, id="TrainJob"),

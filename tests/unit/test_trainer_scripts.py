@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from components.faults import ConfigError
-from components.trainer_scripts import CONFIG_MAP_MAX_BYTES, content_name, read_scripts, scripts_manifest
+from components.trainer_scripts import CONFIG_MAP_MAX_BYTES, read_scripts, scripts_manifest
 
 
 @pytest.fixture
@@ -65,17 +65,11 @@ def test_a_script_too_big_for_a_config_map(sources: Path, tmp_path: Path) -> Non
     assert f"at most {CONFIG_MAP_MAX_BYTES} bytes" in refusal(script, sources)
 
 
-def test_the_name_tells_the_content() -> None:
-    assert content_name("scripts", {"a": "1", "b": "2"}) == content_name("scripts", {"b": "2", "a": "1"})
-    assert content_name("scripts", {"a": "1"}) != content_name("scripts", {"a": "2"})
-    assert content_name("scripts", {"a": "1"}) != content_name("scripts", {"b": "1"})
-
-
 def test_nobody_changes_a_config_map_of_scripts() -> None:
-    assert scripts_manifest("scripts-1", "default", {"a.py": "1"}) == {
+    assert scripts_manifest("default", {"a.py": "1"}) == {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": "scripts-1", "namespace": "default"},
+        "metadata": {"namespace": "default"},
         "immutable": True,
         "data": {"a.py": "1"},
     }
