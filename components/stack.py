@@ -82,7 +82,7 @@ def job_args(
         "resources": _resources(settings),
         "deadline_seconds": settings.deadline,
         "suspend": settings.suspend,
-        "run_trigger": [settings.run_id, scripts],
+        "run_trigger": _run_trigger(settings, scripts),
         "await_completion": settings.await_completion,
         "await_timeout_seconds": settings.await_timeout,
     }
@@ -103,6 +103,18 @@ def verification_commands(settings: Settings) -> dict[str, str]:
         if settings.volcano.enabled:
             commands["showPodGroup"] = f"kubectl get podgroup {job} -n {namespace}"
     return commands
+
+
+def _run_trigger(settings: Settings, scripts: pulumi.Input[str] | None) -> list[Any]:
+    """What a run depends on although its TrainJob does not mention it: a change of any runs the job again.
+
+    Not how the runtime starts pods (restarts, tolerations, pull secrets, the queue's share): a finished run would be
+    the same with another of those.
+    """
+    if not settings.runtime.create:
+        return [settings.run_id]
+    queue = settings.volcano.queue.name if settings.volcano.enabled else None
+    return [settings.run_id, scripts, _volumes(settings), settings.shm_size, _infiniband(settings), queue]
 
 
 def _image(settings: Settings) -> str | None:

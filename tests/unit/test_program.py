@@ -74,14 +74,38 @@ def test_the_job_is_replaced_before_anything_of_its_name_exists_again() -> None:
     assert len(request.hooks.before_create) == 1
 
 
-def test_a_new_run_id_and_new_scripts_run_the_job_again() -> None:
-    def trigger(**config: Any) -> str:
-        return str(a_run(**config).object("TrainJob").request.replacement_trigger)
+def trigger(**config: Any) -> str:
+    return str(a_run(**config).object("TrainJob").request.replacement_trigger)
 
-    assert trigger() == trigger()
-    assert trigger() == trigger(numNodes=3)
-    assert trigger() != trigger(runId="again")
-    assert trigger() != trigger(script=str(ROOT / "tests/unit/builders.py"))
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param({"runId": "again"}, id="runId"),
+        pytest.param({"script": str(ROOT / "tests/unit/builders.py")}, id="script"),
+        pytest.param({"data": {"hostPath": "/other"}}, id="data"),
+        pytest.param({"checkpoints": {"pvc": "c"}}, id="checkpoints"),
+        pytest.param({"shmSize": "1Gi"}, id="shared memory"),
+        pytest.param({"infiniband": {"enabled": True}}, id="InfiniBand"),
+        pytest.param({"volcano": {"queue": {"name": "other"}}}, id="the queue"),
+    ],
+)
+def test_what_a_run_depends_on_runs_the_job_again(config: dict[str, Any]) -> None:
+    assert trigger(**config) != trigger()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param({"maxRestarts": 0}, id="restarts"),
+        pytest.param({"tolerations": [{"key": "gpu"}]}, id="tolerations"),
+        pytest.param({"imagePullPolicy": "Always"}, id="pull policy"),
+        pytest.param({"volcano": {"queue": {"weight": 5}}}, id="the queue's weight"),
+        pytest.param({"suspend": True}, id="suspend"),
+    ],
+)
+def test_what_a_finished_run_would_not_notice_leaves_the_job_alone(config: dict[str, Any]) -> None:
+    assert trigger(**config) == trigger()
 
 
 def test_more_nodes_change_the_job_and_nothing_else() -> None:
