@@ -88,6 +88,7 @@ class GoBuild:
 
     def _download(self, module: str | Module, folder: Path) -> Path:
         """The module's folder in the module cache."""
+        self._go(folder, "mod", "download", str(module))  # with -json, its errors would be in the JSON
         found = json.loads(self._go(folder, "mod", "download", "-json", str(module)))
         if isinstance(module, Module) and found["Sum"] != module.sum:
             raise DevclusterError(f"module {module} has the hash {found['Sum']}, expected {module.sum}")

@@ -12,6 +12,7 @@ from devcluster.builds import Binary, Extract
 from devcluster.catalog import BINARIES, VOLCANO_ADMISSION_SCRIPT
 from devcluster.commands import run
 from devcluster.configs import PAUSE_IMAGE
+from devcluster.errors import DevclusterError
 from devcluster.paths import Cache
 
 TENSORFLOW_IMAGE = "localhost/tftrainer/tensorflow:2.21.0"
@@ -172,7 +173,14 @@ class Store:
             DevclusterError: it is no image archive for this machine's architecture.
         """
         # The layers themselves are not kept: unpacked they are all that is ever used, and half of the disk space.
-        output = self._ctr("images", "import", "--local", "--discard-unpacked-layers", archive)
+        try:
+            output = self._ctr("images", "import", "--local", "--discard-unpacked-layers", archive)
+        except DevclusterError as error:
+            reason = str(error).rpartition("ctr: ")[2]
+            raise DevclusterError(
+                f"{archive} cannot be loaded: {reason}; an uncompressed tar of an image for linux/amd64 is accepted, "
+                "as `docker save` writes it"
+            ) from error
         return [line.split()[1] for line in output.splitlines() if line.startswith("unpacking ")]
 
     def forget_missing(self) -> None:

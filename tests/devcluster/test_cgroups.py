@@ -83,7 +83,7 @@ def test_the_owner_is_read_from_the_first_process(group: Path, tmp_path: Path) -
     script = tmp_path / "devcluster" / "init.py"
     script.parent.mkdir()
     script.write_text("import time; print(flush=True); time.sleep(60)")
-    command = [sys.executable, script, "/somewhere/cluster"]
+    command = [sys.executable, str(script), "/somewhere/cluster"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:  # noqa: S603
         assert process.stdout is not None
         process.stdout.readline()  # it runs
