@@ -1,7 +1,9 @@
 """Settings from the environment. Bad ones give one clear line and exit code 2: running again would not help."""
 
 import os
+from errno import EACCES
 
+EXIT_FAILURE = 1
 EXIT_BAD_INPUT = 2
 EXIT_SIGTERM = 143
 
@@ -33,3 +35,15 @@ def read_positive(key: str, *, default: float) -> float:
     except ValueError:
         raise InputError(f"{key}={text!r}: expected a number above 0") from None
     return value
+
+
+def make_folder(key: str) -> str:
+    """The folder in environment variable `key`, made when it is not there; raises InputError when it cannot be used."""
+    folder = os.environ[key]
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES))
+    except OSError as error:
+        raise InputError(f"{key}={folder!r}: {error.strerror}; expected a folder to write to") from error
+    return folder

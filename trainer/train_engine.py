@@ -3,7 +3,7 @@
 A loop of our own, since Keras 3's `fit` does not run under this strategy (https://github.com/keras-team/keras/issues/20585).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,12 +75,18 @@ class Engine:
             self._optimizer.build(self._model.trainable_variables)
             self._sums = _summed_variable(3)  # loss, right answers, examples
             self._ballot = _summed_variable(2)
+        # What a checkpoint needs beside model and optimizer: the steps done, the steps in an epoch, the sums of the
+        # epoch begun, and the totals of the last whole one. Plain variables: saving takes no collective.
+        self._position = tf.Variable([0, 1], dtype=tf.int64, trainable=False)
+        self._sums_so_far = tf.Variable(tf.zeros(3), trainable=False)
+        self._last_totals = tf.Variable(tf.zeros(2), trainable=False)
         self._losses = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
-        self._train_step = tf.function(lambda batch: strategy.run(self._train_replica, args=batch))
-        self._test_step = tf.function(lambda batch: strategy.run(self._test_replica, args=batch))
-        self._cast_vote = tf.function(lambda vote: strategy.run(self._ballot.assign, args=(vote,)))
-        self._read_sums = tf.function(self._sums.read_value)
-        self._read_ballot = tf.function(self._ballot.read_value)
+        self._train_step = _compiled(lambda batch: strategy.run(self._train_replica, args=batch))
+        self._test_step = _compiled(lambda batch: strategy.run(self._test_replica, args=batch))
+        self._cast_vote = _compiled(lambda vote: strategy.run(self._ballot.assign, args=(vote,)))
+        self._from_worker_0 = _compiled(lambda values: strategy.run(_from_replica_0, args=(values,)))
+        self._read_sums = _compiled(self._sums.read_value)
+        self._read_ballot = _compiled(self._ballot.read_value)
 
     def batches(self, images: Images, labels: Labels, schedule: Schedule, steps: range) -> Iterator[Any]:
         """This worker's batches for `steps`, for `train` or `test`."""
@@ -106,14 +112,56 @@ class Engine:
     def totals(self) -> Totals:
         """The means since the last call, over all workers."""
         loss, right, examples = (float(value) for value in self._read_sums())
-        self._sums.assign(tf.zeros_like(self._sums))
-        return Totals(loss / examples, right / examples)
+        self._sums.assign(tf.zeros(3))
+        totals = Totals(loss / examples, right / examples)
+        self._last_totals.assign([totals.loss, totals.accuracy])
+        return totals
 
     def mean_over_workers(self, first: float, second: float) -> tuple[float, float]:
         """The means of what each worker says; the same numbers on all of them."""
-        self._cast_vote(tf.constant([first, second]))
+        self._cast_vote(tf.constant([first, second], tf.float32))
         one, two = (float(value) for value in self._read_ballot())
         return one / self._replicas, two / self._replicas
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Everything that a run needs to go on, for a checkpoint."""
+        return {
+            "model": self._model,
+            "optimizer": self._optimizer,
+            "position": self._position,
+            "sums": self._sums_so_far,
+            "totals": self._last_totals,
+        }
+
+    def note_position(self, step: int, steps_per_epoch: int) -> None:
+        """Bring `state` up to date after `step` steps."""
+        self._sums_so_far.assign(self._read_sums())
+        self._position.assign([step, steps_per_epoch])
+
+    def copy_from_worker_0(self) -> None:
+        """Take over worker 0's `state`."""
+        variables = [variable.value for variable in [*self._model.variables, *self._optimizer.variables]]
+        variables += [self._position, self._sums_so_far, self._last_totals]
+        values = self._from_worker_0([tf.identity(variable) for variable in variables])
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(self._strategy.experimental_local_results(value)[0])
+        self._sums.assign(self._sums_so_far)
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The steps done, and the steps in an epoch, as of the last `note_position` or `copy_from_worker_0`."""
+        done, steps_per_epoch = (int(value) for value in self._position)
+        return done, steps_per_epoch
+
+    @property
+    def last_totals(self) -> Totals:
+        """The last `totals`, an earlier attempt's included."""
+        return Totals(*(float(value) for value in self._last_totals))
+
+    def barrier(self) -> None:
+        """Return once every worker has called this."""
+        self.mean_over_workers(0, 0)
 
     def _train_replica(self, images: Any, labels: Any, weights: Any) -> None:
         with tf.GradientTape() as tape:
@@ -133,6 +181,18 @@ class Engine:
         real = tf.cast(weights > 0, tf.float32)
         right = tf.cast(tf.argmax(scores, axis=1, output_type=labels.dtype) == labels, tf.float32)
         self._sums.assign_add([tf.reduce_sum(real * losses), tf.reduce_sum(real * right), tf.reduce_sum(real)])
+
+
+def _compiled(function: Callable[..., Any]) -> Any:
+    """`function` as a graph. Ours have no Python loops or branches on tensors for autograph to translate."""
+    return tf.function(function, autograph=False)
+
+
+def _from_replica_0(values: list[Any]) -> list[Any]:
+    """Replica 0's values in every replica."""
+    context = tf.distribute.get_replica_context()
+    first = context.replica_id_in_sync_group == 0
+    return [context.all_reduce("sum", tf.where(first, value, tf.zeros_like(value))) for value in values]
 
 
 def _summed_variable(size: int) -> Any:

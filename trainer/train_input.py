@@ -37,6 +37,11 @@ class Schedule:
         """The last step of an epoch may be short; every example is in exactly one step."""
         return -(-self.examples // self.global_batch)
 
+    def examples_done(self, steps: int) -> int:
+        """Examples in the first `steps` steps of a run."""
+        epochs, within_epoch = divmod(steps, self.steps_per_epoch)
+        return epochs * self.examples + within_epoch * self.global_batch
+
     def batch(self, step: int, replica: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
         """One replica's examples, how far to shift each, and what each weighs in the step's mean loss.
 

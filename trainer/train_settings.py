@@ -21,6 +21,13 @@ class Settings:
     data_dir: str
     """DATA_DIR: the folder with the CIFAR-10 batches; default /workspace/data/cifar-10-batches-py."""
 
+    checkpoint_dir: str
+    """CHECKPOINT_DIR: where worker 0 keeps its checkpoints and resumes from; without it there are none."""
+    checkpoint_every_steps: int
+    """CHECKPOINT_EVERY_STEPS: steps between two checkpoints, the most that is ever repeated; default 100."""
+    log_dir: str
+    """LOG_DIR: where worker 0 writes event files for TensorBoard; without it there are none."""
+
     @classmethod
     def from_environment(cls) -> "Settings":
         """Raises InputError, naming the variable and what is accepted, for a bad one."""
@@ -29,5 +36,8 @@ class Settings:
             batch_size=read_int("BATCH_SIZE", default=64, minimum=1),
             learning_rate=read_positive("LEARNING_RATE", default=0.002),
             seed=read_int("SEED", default=0, minimum=0, maximum=2**31 - 1),
+            checkpoint_dir=os.environ.get("CHECKPOINT_DIR", ""),
+            checkpoint_every_steps=read_int("CHECKPOINT_EVERY_STEPS", default=100, minimum=1),
+            log_dir=os.environ.get("LOG_DIR", ""),
             data_dir=os.environ.get("DATA_DIR", "/workspace/data/cifar-10-batches-py"),
         )

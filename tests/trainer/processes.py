@@ -5,7 +5,9 @@ import os
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +63,13 @@ def finish(process: "subprocess.Popen[str]", timeout: float = 150) -> Result:
 
 
 def start_gang(workers: int, **env: str) -> "list[subprocess.Popen[str]]":
-    """`workers` processes of train.py that form one cluster on loopback."""
+    """`workers` processes of train.py that form one cluster on loopback; `{index}` in a variable is the worker's."""
     cluster = {"worker": [f"127.0.0.1:{port}" for port in _free_ports(workers)]}
     configs = [{"cluster": cluster, "task": {"type": "worker", "index": index}} for index in range(workers)]
-    return [start("train.py", **env, TF_CONFIG=json.dumps(config)) for config in configs]
+    return [
+        start("train.py", **{key: text.format(index=index) for key, text in env.items()}, TF_CONFIG=json.dumps(config))
+        for index, config in enumerate(configs)
+    ]
 
 
 def finish_gang(gang: "list[subprocess.Popen[str]]") -> list[Result]:
@@ -74,6 +79,27 @@ def finish_gang(gang: "list[subprocess.Popen[str]]") -> list[Result]:
     finally:
         for process in gang:
             process.kill()
+
+
+def finish_after(
+    gang: "list[subprocess.Popen[str]]", seen: Callable[[str], bool], act: Callable[[], None]
+) -> list[Result]:
+    """Act when the last worker has printed a certain line, then wait for all."""
+
+    def watch() -> str:
+        lines = []
+        for line in gang[-1].stdout or ():
+            lines.append(line)
+            if seen(line):
+                act()
+                break
+        return "".join(lines)
+
+    with ThreadPoolExecutor(1) as pool:
+        printed = pool.submit(watch)
+        results = finish_gang(gang[:-1])
+        last = finish(gang[-1])
+    return [*results, replace(last, output=printed.result() + last.output)]
 
 
 def _free_ports(count: int) -> list[int]:

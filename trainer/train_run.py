@@ -1,0 +1,70 @@
+"""One training run, from the first step, or the last checkpoint, to the result."""
+
+import time
+
+import tensorflow as tf  # type: ignore[import-untyped]
+from cifar10 import Images, Labels
+from env_settings import EXIT_FAILURE, EXIT_SIGTERM
+from stop_ballot import StopBallot
+from stop_signal import StopSignal
+from train_engine import Engine, Totals, make_strategy
+from train_progress import Progress, say
+from train_recovery import Recovery
+from train_settings import Settings
+
+LINGER = 1.0
+"""Seconds between the last collective and the end: a worker that leaves while its peers still fetch their part of it
+makes them fail (https://github.com/tensorflow/tensorflow/issues/58434)."""
+
+Examples = tuple[Images, Labels]
+
+
+def run(settings: Settings, training: Examples, test: Examples, stop: StopSignal) -> int:
+    """Train, evaluate, report; returns the exit code."""
+    try:
+        engine = Engine(make_strategy(), settings)
+        code = _run(engine, settings, training, test, stop)
+    except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
+        # All see it at once when a worker dies. The reason is in the log of the one that died.
+        say(f"lost another worker: {str(error).splitlines()[0]}")
+        return EXIT_SIGTERM if stop.requested else EXIT_FAILURE
+    time.sleep(LINGER)
+    return code
+
+
+def _run(engine: Engine, settings: Settings, training: Examples, test: Examples, stop: StopSignal) -> int:
+    schedule = engine.schedule(len(training[0]), shuffled=True)
+    total = settings.epochs * schedule.steps_per_epoch
+    say(
+        f"worker {engine.worker} of {engine.workers}: {schedule.examples} examples, {settings.epochs} epochs, "
+        f"{total} steps of {schedule.global_batch}"
+    )
+    recovery = Recovery(engine, settings, schedule)
+    done = recovery.resume()
+    started = time.monotonic()
+    progress = Progress(settings, schedule, worker=engine.worker, workers=engine.workers, done=done)
+    ballot = StopBallot(engine, stop, first_step=done + 1)
+    batches = engine.batches(*training, schedule, range(done, total))
+    for step in range(done + 1, total + 1):
+        engine.train(next(batches))
+        if step % schedule.steps_per_epoch == 0:
+            progress.epoch(step, engine.totals())
+        stopping = step < total and ballot.stop_after(step)
+        recovery.save_after(step, at_once=stopping or step == total)
+        if stopping:
+            say(f"stopped by SIGTERM after step {step} of {total}")
+            engine.barrier()  # nobody leaves before worker 0 has saved
+            return EXIT_SIGTERM
+    seconds, totals = time.monotonic() - started, engine.last_totals
+    progress.result(totals, _evaluate(engine, *test), seconds=seconds)
+    return 0
+
+
+def _evaluate(engine: Engine, images: Images, labels: Labels) -> Totals:
+    """The totals over the test examples, each worker taking its share."""
+    schedule = engine.schedule(len(images), shuffled=False)
+    steps = range(schedule.steps_per_epoch)
+    batches = engine.batches(images, labels, schedule, steps)
+    for _ in steps:
+        engine.test(next(batches))
+    return engine.totals()
