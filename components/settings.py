@@ -21,7 +21,9 @@ from components.faults import ConfigError, fault_lines, fields_by_key
 class Section(BaseModel):
     """A part of the settings: read-only, with camelCase keys, admitting no other keys and no other types."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, alias_generator=to_camel
+    )
 
 
 class Job(Section):
@@ -118,6 +120,7 @@ class InfiniBand(Section):
     """RDMA between the workers, through a secondary network (Multus) and a device plugin."""
 
     enabled: t.Flag = False
+    """On: pods join the networks and get adapters, and NCCL is told to use them."""
     networks: t.NetworkNames = ("hostdevice-net",)
     """NetworkAttachmentDefinitions that every pod joins."""
     resource: t.DeviceResource = "nvidia.com/hostdev"
@@ -132,13 +135,18 @@ class Toleration(Section):
     """A taint that the pods put up with, as in a pod's spec."""
 
     key: t.Text = ""
+    """The taint's key; empty, with operator Exists, for all."""
     operator: Annotated[Literal["Equal", "Exists"], t.Accepts('"Equal" or "Exists"')] = "Equal"
+    """Equal: key and value are the taint's; Exists: the key is, whatever its value."""
     value: t.Text = ""
+    """The taint's value."""
     effect: Annotated[
         Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"],
         t.Accepts('"NoSchedule", "PreferNoSchedule", "NoExecute", or "" for all'),
     ] = ""
+    """The taint's effect."""
     toleration_seconds: t.NotNegative | None = None
+    """Seconds that a pod stays on a node so tainted. Default: for ever."""
 
 
 class Settings(Section):

@@ -2,16 +2,17 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from components import settings
 from components.clashes import longest_job_name
-from components.faults import all_keys, fields_by_key
+from components.faults import all_keys, fields_by_key, nested_model
 from components.field_types import quantity
 from tests.unit.recording import as_config
 
@@ -55,12 +56,16 @@ def test_the_stacks_of_the_repository_are_accepted(stack: str) -> None:
 
 
 def test_every_setting_says_what_it_means() -> None:
-    source = (ROOT / "components" / "settings.py").read_text()
-    body = source[source.index("class Settings(Section)") : source.index("def load()")].splitlines()
-    sections = [name for name, line in enumerate(body) if " = " in line and not line.lstrip().startswith(('"', ")"))]
-    assert sections, "found no settings"
-    undescribed = [key for key, entry in project()["config"].items() if not entry["description"].endswith(".")]
-    assert undescribed == []
+    def undescribed(model: type[BaseModel]) -> Iterator[str]:
+        for key, field in fields_by_key(model).items():
+            if inner := nested_model(field.annotation):
+                yield from ([] if inner.__doc__ else [key])
+                yield from undescribed(inner)
+            elif not (field.description or "").endswith("."):
+                yield key
+
+    assert list(undescribed(settings.Settings)) == []
+    assert [key for key, entry in project()["config"].items() if not entry["description"].endswith(".")] == []
 
 
 def test_the_schema_is_printed() -> None:
