@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from components import kubeconfig
 from tests.unit.recording import Registered, Run, run
@@ -65,6 +66,20 @@ def test_a_preview_registers_the_same_as_an_update() -> None:
     preview, update = a_run(preview=True), a_run()
     assert [one.type for one in preview.registered] != []
     assert {(one.type, one.name) for one in preview.registered} == {(one.type, one.name) for one in update.registered}
+
+
+def test_the_infiniband_example_is_the_whole_of_it() -> None:
+    stack = yaml.safe_load((ROOT / "Pulumi.infiniband.yaml").read_text())["config"]
+    ran = a_run(**{key.removeprefix("tftrainer:"): value for key, value in stack.items()})
+    runtime, job = ran.object("ClusterTrainingRuntime"), ran.object("TrainJob").inputs["spec"]["trainer"]
+    assert pod_template(runtime)["metadata"]["annotations"] == {"k8s.v1.cni.cncf.io/networks": "hostdevice-net"}
+    assert container(runtime)["resources"] == {
+        "requests": {"nvidia.com/hostdev": "2"},
+        "limits": {"nvidia.com/hostdev": "2"},
+    }
+    assert runtime.inputs["spec"]["podGroupPolicy"]["volcano"]["networkTopology"]["mode"] == "soft"
+    assert (job["numNodes"], job["resourcesPerNode"]["limits"]["nvidia.com/gpu"]) == (4, "8")
+    assert {"name": "NCCL_DEBUG", "value": "WARN"} in job["env"]
 
 
 def test_the_job_is_replaced_before_anything_of_its_name_exists_again() -> None:
