@@ -7,9 +7,10 @@ import pulumi
 
 from components.faults import ConfigError
 from components.launch_agent import LaunchAgent, LaunchAgentArgs, custom_resource
-from components.launch_client import API_KEY, HOW_TO_SET_API_KEY
+from components.launch_client import API_KEY, HOW_TO_SET_API_KEY, RESOURCE_TYPE
 from components.launch_queue import LaunchQueue
 from components.launch_settings import LaunchAgentSettings, LaunchSettings, queue_template
+from components.volcano_job import as_json
 
 
 def deploy(launch: LaunchSettings) -> dict[str, pulumi.Input[str]]:
@@ -35,6 +36,8 @@ def deploy(launch: LaunchSettings) -> dict[str, pulumi.Input[str]]:
         LaunchAgent("launch-agent", agent_args(launch, queue.queue_name, template, key))
     return {
         "launchQueue": queue.queue_name,
+        # To edit for a single run and hand to `wandb launch --resource-args`.
+        "launchTemplate": as_json({RESOURCE_TYPE: template}),
         "launchCommand": f"wandb launch -e {launch.entity} -q '{launch.queue.name}' -d IMAGE -p PROJECT",
     }
 

@@ -24,6 +24,14 @@ REFUSED_WHEN_ON: Final = (
 )  # fmt: skip
 OFF: Final = (None, False, 0, "", "0", "false", "no")
 
+AGENT_ENV: Final = (
+    "WANDB_API_KEY", "WANDB_ARTIFACTS", "WANDB_BASE_URL", "WANDB_CONFIG", "WANDB_DOCKER", "WANDB_ENTITY",
+    "WANDB_LAUNCH", "WANDB_LAUNCH_QUEUE_ENTITY", "WANDB_LAUNCH_QUEUE_NAME", "WANDB_LAUNCH_TRACE_ID", "WANDB_NAME",
+    "WANDB_PROJECT", "WANDB_RESUME", "WANDB_RUN_ID", "WANDB_SWEEP_ID", "WANDB_USERNAME",
+)  # fmt: skip
+"""What the agent adds to every container. A Volcano Job with a variable given twice is refused by the API server
+(https://github.com/wandb/wandb/blob/v0.31.0/wandb/sdk/launch/_project_spec.py, get_env_vars_dict)."""
+
 VARIABLE_TYPES: Final[Mapping[str, tuple[type, ...]]] = {"integer": (int,), "number": (int, float), "string": (str,)}
 SCHEMA_KEYS: Final = ("type", "minimum", "maximum", "enum", "default")
 VARIABLE_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -33,9 +41,12 @@ def template_faults(template: Mapping[str, Any], variables: Mapping[str, Any]) -
     """One line per fault of a template and its template variables, each starting with where it is."""
     yield from _kind(template)
     yield from _name(template)
+    volcano = template.get("apiVersion") == VOLCANO_JOB_API
     used: set[str] = set()
     for path, key, value in _walk(template, ""):
         yield from _refused(path, key, value)
+        if volcano and key == "env":
+            yield from _environment(path, value)
         if isinstance(value, str):
             yield from _macros(path, value)
             used |= set(PLACEHOLDER.findall(value))
@@ -46,7 +57,7 @@ def template_faults(template: Mapping[str, Any], variables: Mapping[str, Any]) -
         yield f'variables.{name} is declared; accepted: only variables that stand in the template, as "{{{{{name}}}}}"'
     for name, variable in variables.items():
         yield from _variable(name, variable)
-    if template.get("apiVersion") == VOLCANO_JOB_API and isinstance(template.get("spec"), Mapping):
+    if volcano and isinstance(template.get("spec"), Mapping):
         integers = {name for name in variables if _schema(variables[name]).get("type") == "integer"}
         yield from volcano_faults(template["spec"], integers)
 
@@ -90,6 +101,13 @@ def _macros(path: str, text: str) -> Iterator[str]:
             # The agent fills in any variable of its own environment, its secrets included.
             known = ", ".join(f"${{{macro}}}" for macro in MACROS)
             yield f"{path} contains ${{{name}}}, which the agent's own environment would fill in; accepted: {known}"
+
+
+def _environment(path: str, env: Any) -> Iterator[str]:
+    for index, variable in enumerate(env if isinstance(env, list) else ()):
+        name = variable.get("name") if isinstance(variable, Mapping) else None
+        if name in AGENT_ENV:
+            yield f"{path}[{index}] sets {name}; accepted: any other variable, for the agent sets this one itself"
 
 
 def _refused(path: str, key: str, value: Any) -> Iterator[str]:

@@ -113,8 +113,11 @@ class LaunchQueueSettings(Section):
     """Volcano queue of the runs; it must exist. Default: Volcano's own, default."""
     priority_class: t.OptionalName = ""
     """PriorityClass of the runs; it must exist."""
+    on_failure: Annotated[Literal["restart", "terminate"], t.Accepts('"restart" or "terminate"')] = "restart"
+    """When a pod fails. restart: all start again, up to maxRetry times, then the job is Failed. terminate: the job ends
+    Terminated, and the failed pod stays with its log, which a restart removes."""
     max_retry: t.Positive = 3
-    """How many evictions a run survives, plus one."""
+    """How many times a run's pods are started at most, for failures and evictions together."""
     ttl: t.NotNegative = 3600
     """Seconds after which a finished job is removed from the cluster, with its pods and their logs."""
 
@@ -186,6 +189,7 @@ def _hardened_args(queue: LaunchQueueSettings, replicas: str) -> HardenedArgs:
         "env": queue.env,
         "resources": _resources(queue.resources),
         "infiniband": _infiniband(queue.infiniband),
+        "on_failure": queue.on_failure,
         "max_retry": queue.max_retry,
         "ttl_seconds_after_finished": queue.ttl,
     }

@@ -20,10 +20,11 @@ PLUGINS: Final = {"pytorch": [f"--master={MASTER}", f"--worker={WORKER}", f"--po
 WORKERS_VARIABLE: Final = "workers"
 
 MASTER_DONE: Final[PolicyArgs] = {"event": "TaskCompleted", "action": "CompleteJob"}
-SOME_POD_FAILED: Final[PolicyArgs] = {"event": "PodFailed", "action": "TerminateJob", "timeout": "60s"}
-"""The others get a minute to fail by themselves, as DDP does when a peer is gone: then the job is Failed. Those that
-hang are ended. Either way the failed pods stay, and with them their logs; RestartJob would remove them."""
 POD_EVICTED: Final[PolicyArgs] = {"event": "PodEvicted", "action": "RestartJob"}
+ON_FAILURE: Final[Mapping[str, str]] = {"restart": "RestartJob", "terminate": "TerminateJob"}
+"""What becomes of the gang when one of its pods fails: it starts again, and the job is Failed after the last attempt. Or
+the job is Terminated at once, and the failed pod stays with its log, which a restart removes. (To let the others fail by
+themselves first, by a policy with a timeout, is no way out: Volcano 1.15.1 then starts again the pods that it ended.)"""
 
 POD_LOGS_LABEL: Final = "wandb/run-id"
 """By this label, with the job's name as its value, the launch agent looks for the logs of a run that failed before
@@ -48,8 +49,10 @@ class HardenedArgs(TypedDict):
     """Size of /dev/shm. Default: 64Mi."""
     infiniband: NotRequired[Optional[InfiniBandArgs]]
     """Default: off. The agent admits no IPC_LOCK, so the nodes' memlock limit must be raised for RDMA."""
+    on_failure: NotRequired[str]
+    """What happens when a pod fails: restart (the default) or terminate."""
     max_retry: NotRequired[int]
-    """How many evictions a job survives, plus one. Default: 3."""
+    """How many times the gang is started at most, for failures and evictions together. Default: 3."""
     ttl_seconds_after_finished: NotRequired[int]
     """Seconds after which a finished job and its pods' logs are removed. Default: 3600."""
     queue: NotRequired[str]
@@ -85,9 +88,8 @@ def tutorial(replicas: Any = 1, namespace: str = "wandb") -> VolcanoJobArgs:
 
 
 def hardened(args: HardenedArgs) -> VolcanoJobArgs:
-    """A gang that starts together, fails as one, keeps the failed pods' logs and is one run in W&B."""
-    # A gang that is restarted goes on with its run instead of overwriting it.
-    master = _pod(args, MASTER, 1, {"WANDB_RESUME": "allow"})
+    """A gang that starts together, fails as one and is one run in W&B."""
+    master = _pod(args, MASTER, 1, {})
     # Only rank 0 is given the run's id: every other wandb.init would make a stray run of its own.
     worker = _pod(args, WORKER, args["replicas"], {"WANDB_MODE": "disabled"})
     job: VolcanoJobArgs = {
@@ -96,7 +98,7 @@ def hardened(args: HardenedArgs) -> VolcanoJobArgs:
         "labels": LABELS,
         "tasks": [{**master, "policies": [MASTER_DONE]}, worker],
         "plugins": PLUGINS,
-        "policies": [SOME_POD_FAILED, POD_EVICTED],
+        "policies": [{"event": "PodFailed", "action": ON_FAILURE[args.get("on_failure", "restart")]}, POD_EVICTED],
         "max_retry": args.get("max_retry", 3),
         "ttl_seconds_after_finished": args.get("ttl_seconds_after_finished", 3600),
     }

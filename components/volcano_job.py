@@ -77,7 +77,7 @@ class VolcanoJobArgs(TypedDict):
     min_available: NotRequired[int]
     """Pods that must be placed together. Default: all of them, whatever the replicas are: Volcano's webhook sets it."""
     max_retry: NotRequired[int]
-    """How many times RestartJob may happen, the last of which fails the job. Default: Volcano's, 3."""
+    """How many times the pods are started at most: RestartJob then fails the job. Default: Volcano's, 3."""
     ttl_seconds_after_finished: NotRequired[int]
     """Seconds after which the finished job is removed, with its pods and their logs. Default: never."""
     queue: NotRequired[str]

@@ -33,7 +33,7 @@ def start_run(rank, settings):
         import wandb
     except ImportError:
         return None
-    return wandb.init(config=settings)
+    return wandb.init(config=settings, resume="allow")  # a gang that Volcano starts again goes on with its run
 
 
 def main():

@@ -1,4 +1,4 @@
-"""A Pulumi program of the test's own with one queue in it, run by the real engine with a backend in a folder."""
+"""A Pulumi program of the test's own, run by the real engine with a backend in a folder."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from pulumi import automation as auto
 
 COMPONENTS = Path(__file__).parents[2] / "components"
 PROJECT = "name: queue\nruntime: python\n"
-MAIN = """
+QUEUE_ALONE = """
 import json
 
 import pulumi
@@ -18,16 +18,25 @@ from components.launch_queue import LaunchQueue
 queue = LaunchQueue("queue", json.loads(pulumi.Config().require("queue")))
 pulumi.export("name", queue.queue_name)
 """
+LAUNCH_SECTION = """
+import pulumi
+
+from components.launch import deploy
+from components.launch_settings import LaunchSettings
+
+for name, value in deploy(LaunchSettings.model_validate_json(pulumi.Config().require("launch"))).items():
+    pulumi.export(name, value)
+"""
 
 
 class Program:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, main: str = QUEUE_ALONE) -> None:
         self.folder = folder / "project"
         self.state = folder / "state"
         for made in (self.folder, self.state):
             made.mkdir(parents=True)
         (self.folder / "Pulumi.yaml").write_text(PROJECT)
-        (self.folder / "__main__.py").write_text(MAIN)
+        (self.folder / "__main__.py").write_text(main)
         (self.folder / "components").symlink_to(COMPONENTS)
         options = auto.LocalWorkspaceOptions(
             env_vars={"PULUMI_BACKEND_URL": f"file://{self.state}", "PULUMI_CONFIG_PASSPHRASE": "test"}
@@ -41,6 +50,9 @@ class Program:
 
     def set_queue(self, **args: Any) -> None:
         self.stack.set_config("queue", auto.ConfigValue(json.dumps(args)))
+
+    def set_launch(self, **section: Any) -> None:
+        self.stack.set_config("launch", auto.ConfigValue(json.dumps(section)))
 
     def preview(self) -> dict[str, int]:
         """Number of resources by operation."""

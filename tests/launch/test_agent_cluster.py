@@ -63,10 +63,10 @@ def test_a_run_goes_from_the_queue_to_completed(server: FakeWandb, namespace: st
 
 
 def test_the_world_follows_the_replicas(server: FakeWandb, namespace: str, tmp_path: Path) -> None:
-    make_queue(server, namespace)
+    make_queue(server, namespace, env={"STEP_SECONDS": "0.1"})
     Agent(namespace, server)
     three = tmp_path / "three-workers.json"
-    template = a_hardened_template(replicas=3, namespace=namespace)
+    template = a_hardened_template(replicas=3, namespace=namespace, env={"STEP_SECONDS": "0.1"})
     three.write_text(json.dumps({"kubernetes": template}))
     for options, workers in (
         ((), 1),
@@ -76,8 +76,8 @@ def test_the_world_follows_the_replicas(server: FakeWandb, namespace: str, tmp_p
         ((), 1),
     ):
         job = job_of(server, namespace, launch(server, tmp_path, *options))
+        assert {rank[1] for rank in job.wait_for_ranks(workers + 1).values()} == {workers + 1}
         assert job.wait_for(*FINAL) == "Completed"
-        assert {rank[1] for rank in job.ranks.values()} == {workers + 1}
 
 
 def test_a_stopped_run_leaves_the_cluster(server: FakeWandb, namespace: str, tmp_path: Path) -> None:

@@ -172,6 +172,12 @@ def test_is_accepted(template: dict[str, Any], variables: dict[str, Any]) -> Non
             id="an unknown action",
         ),
         pytest.param(
+            a_template((f"{CONTAINER}.env", [{"name": "A", "value": "1"}, {"name": "WANDB_RESUME", "value": "allow"}])),
+            "spec.tasks[0].template.spec.containers[0].env[1] sets WANDB_RESUME; accepted: any other variable, for the "
+            "agent sets this one itself",
+            id="a variable that the agent sets, too",
+        ),
+        pytest.param(
             a_plain_job(("metadata.annotations", {"container.seccomp.security.alpha.kubernetes.io/x": "unconfined"})),
             f"metadata.annotations.container.seccomp.security.alpha.kubernetes.io/x is set; {NOT_WITH_AGENT}",
             id="a plain Job without seccomp",

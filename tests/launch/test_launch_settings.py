@@ -9,9 +9,11 @@ import pytest
 from components.faults import ConfigError
 from components.launch import deploy
 from components.launch_settings import LaunchSettings, launch_clashes, queue_template
+from components.volcano_job import as_json
 from tests.launch.builders import a_hardened_template, a_plain_job, a_template
 from tests.launch.fake_wandb import KEY
-from tests.unit.recording import Run, run
+from tests.launch.recording import run
+from tests.unit.recording import Run
 
 
 def settings(**section: Any) -> LaunchSettings:
@@ -115,6 +117,7 @@ def test_queue_agent_and_the_command_to_launch_with() -> None:
     assert {one.kind for one in made.registered} >= {"LaunchQueue", "LaunchAgent", "Secret", "Release"}
     assert made.stack_outputs == {
         "launchQueue": "volcano-ddp",
+        "launchTemplate": as_json({"kubernetes": a_hardened_template(replicas="{{workers}}")}),
         "launchCommand": "wandb launch -e team -q 'volcano-ddp' -d IMAGE -p PROJECT",
     }
 

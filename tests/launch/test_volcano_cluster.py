@@ -1,6 +1,6 @@
 """Both templates as real Volcano Jobs: PyTorch's DistributedDataParallel between the pods of one gang.
 
-What the agent would do with a template is done by the agent's own function for macros, and by one for its environment.
+The macros are filled in by the agent's own function.
 """
 
 from typing import Any
@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from wandb.sdk.launch.utils import recursive_macro_sub
 
+from components.api import env_list
 from components.launch_template import tutorial
-from components.volcano_job import volcano_job
-from tests.cluster.objects import wait_until
+from components.volcano_job import VOLCANO_JOB_API, volcano_job
+from tests.cluster.objects import named, wait_until
 from tests.launch.builders import a_hardened_template
 from tests.launch.images import SCRIPT_IN_IMAGE, TRAINING_IMAGE
-from tests.launch.volcano import FINAL, Job, submit
+from tests.launch.volcano import FINAL, submit
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -24,7 +25,9 @@ if os.environ["RANK"] == "2":
     threading.Timer(8, os._exit, (3,)).start()
 runpy.run_path({SCRIPT_IN_IMAGE!r}, run_name="__main__")
 """
-DIE_BEFORE_IT = DIE_IN_TRAINING.replace("threading.Timer(8, os._exit, (3,)).start()", "raise SystemExit(3)")
+DIE_BEFORE_IT = DIE_IN_TRAINING.replace(
+    "threading.Timer(8, os._exit, (3,)).start()", "print('dies'); raise SystemExit(3)"
+)
 
 
 def as_launched(template: dict[str, Any], namespace: str, env: dict[str, str] | None = None) -> dict[str, Any]:
@@ -38,10 +41,8 @@ def as_launched(template: dict[str, Any], namespace: str, env: dict[str, str] | 
     job["metadata"]["namespace"] = namespace
     for task in job["spec"]["tasks"]:
         container = task["template"]["spec"]["containers"][0]
-        container["env"] = [
-            *container.get("env", []),
-            *({"name": k, "value": v} for k, v in {"WANDB_MODE": "disabled", "EPOCHS": "3", **(env or {})}.items()),
-        ]
+        held = {variable["name"]: variable["value"] for variable in container.get("env", [])}
+        container["env"] = env_list({**held, "WANDB_MODE": "disabled", "EPOCHS": "3", **(env or {})})
     return job
 
 
@@ -57,31 +58,34 @@ def python(code: str) -> list[str]:
     ],
 )
 def test_a_gang_trains_together(namespace: str, template: dict[str, Any]) -> None:
-    job = submit(namespace, as_launched(template, namespace))
-    job.wait_for(*FINAL)
-    assert job.phase == "Completed"
+    job = submit(namespace, as_launched(template, namespace, {"STEP_SECONDS": "0.1"}))
     address = f"{job.name}-master-0.{job.name}"
-    assert job.ranks == {
+    assert job.wait_for_ranks(WORKERS + 1) == {
         "master-0": (0, 3, address),
         "worker-0": (1, 3, address),
         "worker-1": (2, 3, address),
     }
+    assert job.wait_for(*FINAL) == "Completed"
     assert job.losses == sorted(job.losses, reverse=True)
     assert len(job.losses) == 3
 
 
-def test_a_worker_that_dies_in_training_fails_the_hardened_job_and_leaves_its_log(namespace: str) -> None:
-    template = a_hardened_template(replicas=WORKERS, command=python(DIE_IN_TRAINING))
+@pytest.mark.parametrize(
+    "code", [pytest.param(DIE_IN_TRAINING, id="in training"), pytest.param(DIE_BEFORE_IT, id="before")]
+)
+def test_a_dying_worker_fails_the_hardened_job_after_the_last_attempt(namespace: str, code: str) -> None:
+    template = a_hardened_template(replicas=WORKERS, command=python(code), max_retry=2)
     job = submit(namespace, as_launched(template, namespace, {"STEP_SECONDS": "0.2", "EPOCHS": "20"}))
-    assert job.wait_for(*FINAL) == "Failed"
-    assert job.ranks["worker-1"][0] == 2
+    assert job.wait_for(*FINAL, seconds=300) == "Failed"
+    assert job.status["retryCount"] == 2
 
 
-def test_a_worker_that_dies_before_training_ends_the_hardened_job_and_leaves_its_pod(namespace: str) -> None:
-    template = a_hardened_template(replicas=WORKERS, command=python(DIE_BEFORE_IT))
+def test_a_dying_worker_can_end_the_job_at_once_and_leave_its_log(namespace: str) -> None:
+    template = a_hardened_template(replicas=WORKERS, command=python(DIE_BEFORE_IT), on_failure="terminate")
     job = submit(namespace, as_launched(template, namespace))
-    assert job.wait_for(*FINAL) in {"Failed", "Terminated"}
+    assert job.wait_for(*FINAL) == "Terminated"
     assert job.pods["worker-1"]["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    assert "dies" in job.log("worker-1")
 
 
 def test_in_the_tutorials_template_a_failing_worker_starts_again_for_ever(namespace: str) -> None:
@@ -98,7 +102,5 @@ def test_in_the_tutorials_template_a_failing_worker_starts_again_for_ever(namesp
 
 
 def test_the_gangs_size_is_all_of_it(namespace: str) -> None:
-    from tests.cluster.objects import named
-
-    job: Job = submit(namespace, as_launched(a_hardened_template(replicas=WORKERS), namespace))
-    assert named("batch.volcano.sh/v1alpha1", "Job", job.name, namespace)["spec"]["minAvailable"] == WORKERS + 1
+    job = submit(namespace, as_launched(a_hardened_template(replicas=WORKERS), namespace))
+    assert named(VOLCANO_JOB_API, "Job", job.name, namespace)["spec"]["minAvailable"] == WORKERS + 1

@@ -28,6 +28,7 @@ EVERYTHING: dict[str, Any] = {
     "resources": {"requests": {"cpu": "4"}, "limits": {"nvidia.com/gpu": "8"}},
     "shared_memory": "16Gi",
     "infiniband": INFINIBAND,
+    "on_failure": "terminate",
     "max_retry": 5,
     "ttl_seconds_after_finished": 60,
     "queue": "research",
@@ -72,7 +73,7 @@ def test_the_hardened_template_leaves_the_gangs_size_to_volcano() -> None:
 @pytest.mark.parametrize(
     ("task", "want"),
     [
-        pytest.param(0, {"WANDB_RUN_GROUP": "${run_id}", "WANDB_RESUME": "allow"}, id="the master logs, and resumes"),
+        pytest.param(0, {"WANDB_RUN_GROUP": "${run_id}"}, id="the master logs"),
         pytest.param(1, {"WANDB_RUN_GROUP": "${run_id}", "WANDB_MODE": "disabled"}, id="a worker logs nothing"),
     ],
 )

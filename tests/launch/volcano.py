@@ -20,11 +20,15 @@ class Job:
     name: str
 
     @property
+    def status(self) -> dict[str, Any]:
+        """What Volcano says of the job; phase "gone" when there is none."""
+        jobs = listed(VOLCANO_JOB_API, "Job", self.namespace)
+        found = [job.get("status", {}) for job in jobs if job["metadata"]["name"] == self.name]
+        return found[0] if found else {"state": {"phase": "gone"}}
+
+    @property
     def phase(self) -> str:
-        found = [
-            item for item in listed(VOLCANO_JOB_API, "Job", self.namespace) if item["metadata"]["name"] == self.name
-        ]
-        return str(found[0].get("status", {}).get("state", {}).get("phase", "")) if found else "gone"
+        return str(self.status.get("state", {}).get("phase", ""))
 
     def wait_for(self, *phases: str, seconds: float = 180) -> str:
         """The first of the phases that the job reaches."""
@@ -41,11 +45,19 @@ class Job:
     def log(self, pod: str) -> str:
         return log(self.pods[pod])
 
-    @property
     def ranks(self) -> dict[str, tuple[int, int, str]]:
-        """What each pod says of itself: rank, world size and the master's address."""
-        found = {name: RANK.search(self.log(name)) for name in self.pods}
-        return {name: (int(match[1]), int(match[2]), match[3]) for name, match in found.items() if match}
+        """What each pod says of itself: rank, world size and the master's address. Ask while the job runs: when its
+        master is done, Volcano removes workers that have not ended yet, and their logs with them."""
+        found = {}
+        for name, pod in self.pods.items():
+            if pod["status"]["phase"] != "Pending" and (match := RANK.search(log(pod))):
+                found[name] = (int(match[1]), int(match[2]), match[3])
+        return found
+
+    def wait_for_ranks(self, number: int) -> dict[str, tuple[int, int, str]]:
+        """The same, once so many pods have said it."""
+        wait_until(f"{number} pods of {self.name} train", lambda: len(self.ranks()) == number)
+        return self.ranks()
 
     @property
     def losses(self) -> list[float]:
