@@ -48,7 +48,7 @@ def health(cache: Cache) -> Health:
 
 
 def fingerprint(cache: Cache, binaries: dict[str, str]) -> str:
-    """What the cluster would be started from: binaries (`binaries` has their keys), command lines, configuration."""
+    """What the cluster would be started from: binaries (`binaries` has their keys), flags, configuration, manifests."""
     parts = [binaries[daemon.name] for daemon in DAEMONS]
     parts += [str(word) for daemon in DAEMONS for word in daemon.argv(cache)]
     parts += [
@@ -57,6 +57,7 @@ def fingerprint(cache: Cache, binaries: dict[str, str]) -> str:
         str(configs.kubelet(cache)),
         str(configs.kube_proxy(cache)),
     ]
+    parts += [manifest.read_text() for manifest in sorted(MANIFESTS.iterdir())]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
