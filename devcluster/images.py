@@ -55,7 +55,7 @@ def _volcano(name: str) -> str:
     return f"docker.io/volcanosh/{name}:v1.15.1"
 
 
-IMAGES = (
+IMAGES: tuple[Image, ...] = (
     _program("pause", "pause", "/pause", PAUSE_IMAGE),
     _program("coredns", "coredns", "/coredns", "localhost/tftrainer/coredns:1.15.0"),
     _program(

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import checks, cluster, digits, environment, namespace, packages
+from devcluster import checks, cluster, digits, environment, images, namespace, packages
 from devcluster.builds import Artifact, Keys
 from devcluster.catalog import BINARIES, EXTRACTS
 from devcluster.errors import DevclusterError
 from devcluster.go_build import GoBuild, drop_go_caches, remove_tree
-from devcluster.images import IMAGES, Image, ImageBuild, Store
+from devcluster.images import Image, ImageBuild, Store
 from devcluster.paths import DATA, Cache
 from devcluster.progress import Progress
 
@@ -41,7 +41,7 @@ class Plan:
         return cls(
             packages.missing(),
             [artifact for artifact in (*BINARIES, *EXTRACTS) if not keys.is_current(artifact)],
-            [image for image in IMAGES if not store.is_current(image)],
+            [image for image in images.IMAGES if not store.is_current(image)],
         )
 
     @property
@@ -49,7 +49,7 @@ class Plan:
         """Disk space it takes while it runs, in GiB."""
         share = len(self.artifacts) / len((*BINARIES, *EXTRACTS))
         building = share * (_BUILD_GIB + _KEPT_GIB)
-        return 1.0 + building + (len(self.images) / len(IMAGES)) * _IMAGES_GIB
+        return 1.0 + building + (len(self.images) / len(images.IMAGES)) * _IMAGES_GIB
 
     def describe(self) -> str:
         parts = [(len(self.artifacts), "programs and files to build"), (len(self.images), "images to build")]
@@ -79,8 +79,8 @@ def up(cache: Cache) -> None:
         _build(cache, plan.artifacts, progress)
         _write_files(cache)
 
-        images = ImageBuild(cache)
-        images.prepare(plan.images)
+        image_build = ImageBuild(cache)
+        image_build.prepare(plan.images)
         fingerprint = cluster.fingerprint(cache, {binary.name: binary.key() for binary in BINARIES})
         reasons = health.problems or ["something of it has changed"] * (cluster.started_from(cache) != fingerprint)
         if reasons:
@@ -89,7 +89,7 @@ def up(cache: Cache) -> None:
             cluster.kill(cache)
             with progress.step("start the cluster"):
                 cluster.start(cache, fingerprint)
-        _import(cache, images, progress)
+        _import(cache, image_build, progress)
         if reasons:
             with progress.step("wait for its DNS"):
                 cluster.wait_for_dns(cache)
@@ -156,7 +156,7 @@ def _import(cache: Cache, build: ImageBuild, progress: Progress) -> None:
     """Build and import the images that the store lacks."""
     store = Store(cache)
     store.forget_missing()
-    for image in [image for image in IMAGES if not store.is_current(image)]:
+    for image in [image for image in images.IMAGES if not store.is_current(image)]:
         with progress.step(f"build image {image.name}"):
             build.make(image)
             store.add(image, build.archive(image))
