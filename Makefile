@@ -6,9 +6,9 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 # The embedded cluster's environment (kubeconfig, the Pulumi that was built for it), with this checkout's Python first.
 ENV := eval "$$($(PYTHON) -m devcluster env)"; export PATH="$(CURDIR)/$(VENV)/bin:$$PATH";
-UNIT := -m "not cluster and not tensorflow"
+UNIT := not cluster and not tensorflow
 
-.PHONY: help install up operators env down test lint test-unit test-trainer test-cluster lock
+.PHONY: help install up operators env down test lint test-unit test-trainer test-cluster soak lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,13 +44,16 @@ lint: $(VENV)/dev ## ruff and mypy
 	cd operators && ../$(VENV)/bin/mypy --config-file ../pyproject.toml .
 
 test-unit: $(VENV)/dev ## the fast tests: no root, no cluster
-	$(VENV)/bin/pytest $(UNIT)
+	$(VENV)/bin/pytest -m "$(UNIT)"
 
 test-trainer: $(VENV)/dev ## real TensorFlow worker processes on loopback
 	$(VENV)/bin/pytest -m tensorflow
 
 test-cluster: $(VENV)/dev operators ## the tests on the embedded cluster: Linux, root and Go
-	@$(ENV) pytest -m cluster tests/cluster
+	@$(ENV) pytest -m "cluster and not soak"
+
+soak: $(VENV)/dev operators ## the long chaos, re-run and replace tests, whose figures are in docs
+	@$(ENV) pytest -m soak
 
 lock: $(VENV)/uv ## pin every Python package again after an edit of pyproject.toml
 	$(VENV)/bin/uv pip compile pyproject.toml --group devcluster $(COMPILE) -o requirements.lock
