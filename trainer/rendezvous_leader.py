@@ -34,7 +34,6 @@ class Leader:
         self._timing = timing
         self._log = log
         self._members = Members(me, size, log)
-        self._seen: frozenset[str] = frozenset()
         self._obstacle = ""
         self._knocked: dict[str, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -110,13 +109,14 @@ class Leader:
     async def _look(self) -> frozenset[str]:
         """The addresses of the gang's headless service: every pod's, in one answer."""
         try:
-            self._seen = await self._resolve(self._me.service)
+            self._members.in_dns = await self._resolve(self._me.service)
         except DnsError as error:
             self._obstacle = f"DNS gives no answer: {error}"
             return frozenset()
         self._obstacle = ""
-        self._knock(self._seen - self._members.addresses)
-        return self._seen
+        if self._me.address in self._members.in_dns:  # else another pod may be worker 0, as far as anybody can tell
+            self._knock(self._members.in_dns - self._members.addresses)
+        return self._members.in_dns
 
     def _knock(self, addresses: Iterable[str]) -> None:
         """Tell pods that have not called in where worker 0 is: they may have met a cached "no such name"."""
@@ -165,9 +165,9 @@ class Leader:
     def _status(self) -> str:
         here = self._members.addresses
         notes = [str(self._members), self._obstacle]
-        if unnamed := here - self._seen:
+        if unnamed := here - self._members.in_dns:
             notes.append(f"{some(sorted(unnamed))} not in DNS yet (the service needs publishNotReadyAddresses)")
-        if silent := self._seen - here:
+        if silent := self._members.in_dns - here:
             notes.append(f"{some(sorted(silent))} in DNS without a call: starting, or pods of an earlier run")
         return "; ".join(filter(None, notes))
 

@@ -67,6 +67,8 @@ class Members:
         """Set whenever somebody comes or goes, or `fatal` is set."""
         self.fatal: RendezvousError | None = None
         """Why this gang can never agree."""
+        self.in_dns: frozenset[str] = frozenset()
+        """The addresses that the service's name had at the last look."""
         self.started = False
         """True once the membership is final: nobody is let in any more, and a lost line is no news."""
 
@@ -93,7 +95,7 @@ class Members:
     async def _welcome(self, member: Member) -> None:
         index = member.worker.pod.index
         previous = self._members.get(index)
-        if previous:  # the same pod calls again because its line is dead; ours may not have noticed yet
+        if previous:
             previous.channel.close()
         self._members[index] = member
         self.changed.set()
@@ -128,10 +130,13 @@ class Members:
         if other and other.worker.pod.by_replica != pod.by_replica:
             return f"its hostname has another pattern than {other.worker.pod.hostname}"
         holder = self._members.get(pod.index)
-        if holder and (holder.worker.uid, holder.worker.address) != (caller.uid, caller.address):
-            there = holder.worker
-            return f"worker {pod.index} is already here: {there.address}, pod uid {there.uid or 'unknown'}"
-        return ""
+        if holder is None or (holder.worker.uid, holder.worker.address) == (caller.uid, caller.address):
+            return ""  # the same pod calls again when its line is dead; ours may not have noticed yet
+        there = holder.worker
+        if caller.address in self.in_dns and there.address not in self.in_dns:
+            self._log(f"{there.address} gives way to {caller.address}, which DNS has for {pod.hostname}")
+            return ""
+        return f"worker {pod.index} is already here: {there.address}, pod uid {there.uid or 'unknown'}"
 
     @property
     def all(self) -> list[Member]:

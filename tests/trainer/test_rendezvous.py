@@ -14,7 +14,7 @@ from rendezvous_wire import RendezvousError, Timing, introduction
 
 from tests.trainer.gang import QUICK, FakeDns, a_gang, another_pod, hosts_of, rendezvous
 
-IMPATIENT = Timing(timeout=0.8, look=0.1)
+IMPATIENT = Timing(timeout=0.5, look=0.1)
 
 
 def run(case: Coroutine[Any, Any, Any]) -> Any:
@@ -162,6 +162,23 @@ def test_a_second_claim_to_an_index_is_turned_away(capfd: pytest.CaptureFixture[
     assert "turned away mnist-node-0-1 at 127.99.0.2: worker 1 is already here" in capfd.readouterr().out
 
 
+def test_the_pod_that_dns_names_takes_the_place_of_one_it_does_not() -> None:
+    """As when a node is lost: its pod sends no farewell, and its replacement must not wait for the line to time out."""
+
+    async def case() -> None:
+        gang, dns = a_published_gang(3)
+        leader = asyncio.create_task(agree(gang[0], 3, dns, QUICK))
+        usurper = another_pod(gang[1], address=gang[1].address[:-1] + "88")
+        unnamed = asyncio.create_task(agree(usurper, 3, dns, IMPATIENT))
+        await asyncio.sleep(0.2)
+        assert await rendezvous(gang[1:], dns, 3) == [hosts_of(gang)] * 2
+        assert await leader == hosts_of(gang)
+        with pytest.raises(RendezvousError):
+            await unnamed
+
+    run(case())
+
+
 def test_a_pod_that_comes_back_with_a_new_address_takes_its_place() -> None:
     async def case() -> None:
         gang, dns = a_published_gang(3)
@@ -236,8 +253,8 @@ def test_names_that_never_appear_point_to_the_setting_that_publishes_them() -> N
 def test_the_attempts_are_logged(capfd: pytest.CaptureFixture[str]) -> None:
     gang, dns = a_published_gang(1)
     with pytest.raises(RendezvousError):
-        run(agree(gang[0], None, dns, Timing(timeout=1.0, look=0.25)))
-    assert "[Discovery] attempt 1/4: found 1 workers, retrying in 0.25s..." in capfd.readouterr().out
+        run(agree(gang[0], None, dns, Timing(timeout=0.6, look=0.15)))
+    assert "[Discovery] attempt 1/4: found 1 workers, retrying in 0.15s..." in capfd.readouterr().out
 
 
 def test_a_port_that_speaks_another_protocol_is_not_taken_for_worker_0() -> None:
