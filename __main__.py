@@ -4,8 +4,8 @@ import signal
 
 import pulumi
 
+from components import preflight, stack
 from components import settings as config
-from components import stack
 from components.faults import ConfigError, stop
 from components.kubeconfig import Kubeconfig, require_reachable
 from components.network import GangNetworkPolicy
@@ -17,7 +17,9 @@ from components.volcano_queue import VolcanoQueue
 
 def main() -> None:
     settings, secret = config.load()
-    require_reachable(Kubeconfig.of_stack())
+    kubeconfig = Kubeconfig.of_stack()
+    require_reachable(kubeconfig)
+    preflight.require_ready(kubeconfig, settings, f"{pulumi.get_project()}:")
     runtime: pulumi.Input[str] = stack.runtime_name(settings)
     scripts: pulumi.Input[str] | None = None
 

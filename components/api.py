@@ -43,6 +43,9 @@ NETWORKS_ANNOTATION: Final = "k8s.v1.cni.cncf.io/networks"
 CORE_API: Final = "v1"
 CONFIG_MAP_KIND: Final = "ConfigMap"
 POD_KIND: Final = "Pod"
+NAMESPACE_KIND: Final = "Namespace"
+SCHEDULING_API: Final = "scheduling.k8s.io/v1"
+PRIORITY_CLASS_KIND: Final = "PriorityClass"
 NETWORKING_API: Final = "networking.k8s.io/v1"
 NETWORK_POLICY_KIND: Final = "NetworkPolicy"
 CPU: Final = "cpu"
@@ -51,7 +54,9 @@ GPU: Final = "nvidia.com/gpu"
 
 PLURALS: Final[Mapping[str, str]] = {
     CONFIG_MAP_KIND: "configmaps",
+    NAMESPACE_KIND: "namespaces",
     POD_KIND: "pods",
+    PRIORITY_CLASS_KIND: "priorityclasses",
     NETWORK_POLICY_KIND: "networkpolicies",
     RUNTIME_KIND: "clustertrainingruntimes",
     TRAIN_JOB_KIND: "trainjobs",

@@ -1,6 +1,6 @@
 """Settings that are fine one by one and contradict each other, or can't work together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from components import api
@@ -121,14 +121,18 @@ def gang_request(settings: "Settings") -> dict[str, str]:
 
 
 def _capability(settings: "Settings") -> Iterator[str]:
-    """A gang that asks for more than its queue may ever use waits for ever."""
     queue = settings.volcano.queue
-    if not (queue.create and settings.job.enabled):
-        return
+    if queue.create and settings.job.enabled:
+        yield from over_capability(settings, "volcano.queue.capability", queue.capability)
+
+
+def over_capability(settings: "Settings", where: str, capability: Mapping[str, str]) -> Iterator[str]:
+    """One line for each resource of which the workers together ask for more than a queue may ever use: such a gang
+    waits for ever. A resource that the capability leaves out has no bound."""
     for resource, amount in gang_request(settings).items():
-        most = queue.capability.get(resource)
+        most = capability.get(resource)
         if most is not None and settings.num_nodes * quantity(amount) > quantity(most):
             yield (
-                f"volcano.queue.capability: {resource} is {most}; accepted: at least {settings.num_nodes} x {amount}, "
+                f"{where}: {resource} is {most}; accepted: at least {settings.num_nodes} x {amount}, "
                 "which the workers ask for together, or they would wait for ever"
             )

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 30
 
 
+class ForbiddenError(RuntimeError):
+    """The API server does not let this user read the object."""
+
+
 def find(
     kubeconfig: Kubeconfig, api_version: str, kind: str, name: str, namespace: str | None = None
 ) -> dict[str, Any] | None:
@@ -21,13 +25,13 @@ def find(
 
     Raises RuntimeError, one line, when the API server does not answer or refuses.
     """
-    return _get(kubeconfig, f"{_collection(api_version, kind, namespace)}/{name}")
+    return get(kubeconfig, f"{_collection(api_version, kind, namespace)}/{name}")
 
 
 def gang_pods(kubeconfig: Kubeconfig, namespace: str, job_name: str) -> list[dict[str, Any]]:
     """The pods of a TrainJob's JobSet, in any phase."""
     path = _collection(api.CORE_API, api.POD_KIND, namespace)
-    found = _get(kubeconfig, path, labelSelector=f"{api.JOBSET_NAME_LABEL}={job_name}") or {}
+    found = get(kubeconfig, path, labelSelector=f"{api.JOBSET_NAME_LABEL}={job_name}") or {}
     return [{"kind": api.POD_KIND, **pod} for pod in found.get("items", [])]
 
 
@@ -42,12 +46,21 @@ def _client(kubeconfig: Kubeconfig) -> "ApiClient":
     return kubeconfig.api_client()
 
 
-def _get(kubeconfig: Kubeconfig, path: str, **query: str) -> dict[str, Any] | None:
-    """What a GET answers. Without the library's classes for each kind: custom kinds have none."""
+def get(kubeconfig: Kubeconfig, path: str, **query: str) -> dict[str, Any] | None:
+    """What a GET answers; None for 404. Without the library's classes for each kind: custom kinds have none.
+
+    Raises ForbiddenError for 403, and RuntimeError when the API server does not answer or refuses otherwise.
+    """
     from urllib3.exceptions import HTTPError
 
     client = _client(kubeconfig)
-    request = client.param_serialize("GET", path, query_params=list(query.items()), auth_settings=["BearerToken"])
+    request = client.param_serialize(
+        "GET",
+        path,
+        query_params=list(query.items()),
+        header_params={"Accept": "application/json", "Accept-Encoding": "gzip"},
+        auth_settings=["BearerToken"],
+    )
     try:
         response = client.call_api(*request, _request_timeout=ANSWER_SECONDS)
         text = response.read()
@@ -56,7 +69,8 @@ def _get(kubeconfig: Kubeconfig, path: str, **query: str) -> dict[str, Any] | No
     if response.status == 404:
         return None
     if response.status != 200:
-        raise RuntimeError(f"the Kubernetes API server refuses GET {path}: {response.status} {_message(text)}")
+        refused = ForbiddenError if response.status == 403 else RuntimeError
+        raise refused(f"the Kubernetes API server refuses GET {path}: {response.status} {_message(text)}")
     answer: dict[str, Any] = json.loads(text)
     return answer
 

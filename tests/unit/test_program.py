@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components import kubeconfig
+from components import kubeconfig, preflight
 from tests.unit.recording import Registered, Run, run
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +21,7 @@ FAILED = {
 @pytest.fixture(autouse=True)
 def _no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubeconfig, "require_reachable", lambda _: None)
+    monkeypatch.setattr(preflight, "require_ready", lambda *_: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)  # Ctrl-C is the test runner's
 
 
