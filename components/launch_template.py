@@ -22,9 +22,9 @@ WORKERS_VARIABLE: Final = "workers"
 MASTER_DONE: Final[PolicyArgs] = {"event": "TaskCompleted", "action": "CompleteJob"}
 POD_EVICTED: Final[PolicyArgs] = {"event": "PodEvicted", "action": "RestartJob"}
 ON_FAILURE: Final[Mapping[str, str]] = {"restart": "RestartJob", "terminate": "TerminateJob"}
-"""What becomes of the gang when one of its pods fails: it starts again, and the job is Failed after the last attempt. Or
-the job is Terminated at once, and the failed pod stays with its log, which a restart removes. (To let the others fail by
-themselves first, by a policy with a timeout, is no way out: Volcano 1.15.1 then starts again the pods that it ended.)"""
+"""What becomes of the gang when one of its pods fails: it starts again, and the job is Failed after the last attempt.
+Or the job is Terminated at once, and the failed pod stays with its log, which a restart removes. (Letting others fail
+by themselves first, by a policy with a timeout, is no way out: Volcano 1.15.1 then starts again what it has ended.)"""
 
 POD_LOGS_LABEL: Final = "wandb/run-id"
 """By this label, with the job's name as its value, the launch agent looks for the logs of a run that failed before

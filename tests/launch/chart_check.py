@@ -53,8 +53,7 @@ def deployed(chart: Path, server: FakeWandb, folder: Path) -> Iterator[None]:
 def check(chart: Path) -> None:
     """Raises AssertionError when a step does not happen."""
     config.load_kube_config(os.environ.get("KUBECONFIG"))
-    if images.missing():
-        images.build_and_load()
+    images.ensure()
     with tempfile.TemporaryDirectory() as scratch, FakeWandb(HOST) as server:
         with deployed(chart, server, Path(scratch)):
             print("deployed: queue, namespace, key, chart")

@@ -22,6 +22,13 @@ PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 Json = dict[str, Any]
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Keep quiet about clients that left: pods end without a good-bye."""
+
+
 class FakeWandb:
     """The server's state. `with FakeWandb() as server:` serves it at server.url from a thread."""
 
@@ -34,7 +41,7 @@ class FakeWandb:
         self.operations: list[str] = []
         self.lock = threading.RLock()
         self._ids = itertools.count(1)
-        self._server = ThreadingHTTPServer((host, 0), self._handler())
+        self._server = _Server((host, 0), self._handler())
         self.url = f"http://{host}:{self._server.server_port}"
 
     def __enter__(self) -> "FakeWandb":
@@ -209,7 +216,7 @@ class FakeWandb:
 
     def upsert_bucket(self, v: Json) -> Json:
         name = v.get("name") or v.get("id") or self.new_id()
-        self.run(name)["group"] = v.get("groupName")
+        self.run(name)["group"] = v.get("groupName") or self.run(name)["group"]
         project = {"id": "p", "name": v.get("project") or v.get("modelName"), "entity": {"id": "e", "name": ENTITY}}
         bucket = {"id": name, "name": name, "displayName": name, "description": None, "config": "{}", "sweepName": None}
         return {"bucket": bucket | {"project": project, "historyLineCount": 0}, "inserted": True}

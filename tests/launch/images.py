@@ -1,14 +1,13 @@
-"""The images of the launch tests: Debian's own PyTorch with W&B's client, as the training image and as the agent's.
+"""The images of the launch tests: Debian's own PyTorch with the example's script, and W&B's agent.
 
     python -m tests.launch.images
 
-builds them (about 1.5 GiB; root, a Debian mirror and PyPI) and loads them into the embedded cluster, if it lacks them.
+builds those that the embedded cluster lacks and loads them (1.8 GiB; root, a Debian mirror and PyPI).
 """
 
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from devcluster import oci, rootfs
@@ -22,8 +21,12 @@ SCRIPT = Path(__file__).parents[2] / "examples" / "wandb-launch" / "train_ddp.py
 SCRIPT_IN_IMAGE = "/opt/train_ddp.py"
 AGENT_HOME = "/home/launch_agent"
 """Where the chart mounts the agent's configuration."""
-PACKAGES = ("wandb==0.31.0", "kubernetes-asyncio==36.1.0", "awscli==1.46.3")
-"""The client, and the two packages that its agent imports."""
+CLIENT = ["wandb==0.31.0"]
+AGENT = [
+    *CLIENT, "kubernetes-asyncio==36.1.0", "awscli==1.46.3", "azure-identity==1.27.0", "azure-storage-blob==12.31.1",
+    "azure-containerregistry==1.2.0",
+]  # fmt: skip
+"""The client, and what its agent imports, used or not. (`wandb[launch]` is several times as much.)"""
 
 
 def debian_with_torch(folder: Path) -> None:
@@ -35,8 +38,8 @@ def debian_with_torch(folder: Path) -> None:
         shutil.rmtree(folder / useless)
 
 
-def wandb_packages(folder: Path) -> None:
-    """W&B's client, laid out to lie over Debian."""
+def packages(folder: Path, requirements: Sequence[str]) -> None:
+    """Packages from PyPI, laid out to lie over Debian."""
     target = folder / "usr/local/lib" / f"python{rootfs.PYTHON}" / "dist-packages"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--only-binary=:all:"]
     version = [
@@ -44,46 +47,47 @@ def wandb_packages(folder: Path) -> None:
         "--platform=manylinux2014_x86_64",
         "--platform=manylinux_2_28_x86_64",
     ]
-    run([*pip, *version, "--target", target, *PACKAGES])
+    run([*pip, *version, "--target", target, *requirements])
 
 
-def missing() -> bool:
-    socket, ctr = Cache.from_environment().containerd_socket, Cache.from_environment().bin / "ctr"
-    listing = subprocess.run(  # noqa: S603
-        [ctr, "--address", socket, "--namespace", "k8s.io", "images", "ls", "--quiet"],
-        check=True,
-        capture_output=True,
-        text=True,
+def training_image(scratch: Path) -> tuple[list[oci.Layer], oci.Config]:
+    debian_with_torch(scratch / "debian")
+    packages(scratch / "packages", CLIENT)
+    trees = (oci.Tree(scratch / "debian"), oci.Tree(scratch / "packages"))
+    return [*trees, [oci.File(SCRIPT, SCRIPT_IN_IMAGE)]], oci.Config(
+        entrypoint=["/usr/bin/python3", "-u", SCRIPT_IN_IMAGE]
     )
-    return not {TRAINING_IMAGE, AGENT_IMAGE} <= set(listing.stdout.split())
 
 
-def build_and_load() -> None:
-    """Build what both images share once; it is kept until both are loaded."""
+def agent_image(scratch: Path) -> tuple[list[oci.Layer], oci.Config]:
+    rootfs.debian(scratch / "debian")
+    packages(scratch / "packages", AGENT)
+    trees = (oci.Tree(scratch / "debian"), oci.Tree(scratch / "packages"))
+    entrypoint = ["/usr/bin/python3", "-u", "-m", "wandb", "launch-agent"]
+    return [*trees, [oci.Folder(AGENT_HOME, 0o1777)]], oci.Config(entrypoint=entrypoint, env=[f"HOME={AGENT_HOME}"])
+
+
+IMAGES: dict[str, Callable[[Path], tuple[list[oci.Layer], oci.Config]]] = {
+    TRAINING_IMAGE: training_image,
+    AGENT_IMAGE: agent_image,
+}
+
+
+def ensure() -> None:
+    """Build and load what the cluster lacks."""
     cache = Cache.from_environment()
-    shared, archive = cache.build / "launch-images", cache.build / "launch-image.tar"
-    trees = [made(shared / "debian", debian_with_torch), made(shared / "packages", wandb_packages)]
-    training = oci.Config(entrypoint=["/usr/bin/python3", "-u", SCRIPT_IN_IMAGE])
-    agent = oci.Config(entrypoint=["/usr/bin/python3", "-u", "-m", "wandb", "launch-agent"], env=[f"HOME={AGENT_HOME}"])
-    home, script = oci.Folder(AGENT_HOME, 0o1777), oci.File(SCRIPT, SCRIPT_IN_IMAGE)
-    for name, top, config in ((TRAINING_IMAGE, script, training), (AGENT_IMAGE, home, agent)):
-        oci.write_archive(archive, [name], [*trees, [top]], config)
+    ctr = (cache.bin / "ctr", "--address", cache.containerd_socket, "--namespace", "k8s.io")
+    present = run([*ctr, "images", "ls", "--quiet"]).split()
+    scratch, archive = cache.build / "launch-image", cache.build / "launch-image.tar"
+    for name in IMAGES.keys() - set(present):
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        layers, config = IMAGES[name](scratch)
+        oci.write_archive(archive, [name], layers, config)
         Store(cache).load(archive)
         archive.unlink()
-    shutil.rmtree(shared)
-
-
-def made(folder: Path, fill: Callable[[Path], None]) -> oci.Tree:
-    """The folder, filled now or by an earlier attempt that got so far."""
-    if not folder.exists():
-        unfinished = folder.with_suffix(".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        fill(unfinished)
-        unfinished.rename(folder)
-    return oci.Tree(folder)
+        shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":
-    if missing():
-        build_and_load()
+    ensure()
