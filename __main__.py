@@ -9,6 +9,7 @@ from components import settings as config
 from components.faults import ConfigError, stop
 from components.kubeconfig import Kubeconfig, require_reachable
 from components.network import GangNetworkPolicy
+from components.tensorboard import TensorBoard
 from components.train_job import TrainJob
 from components.trainer_scripts import TrainerScripts
 from components.training_runtime import TensorFlowRuntime
@@ -38,6 +39,15 @@ def main() -> None:
             "job", stack.job_args(settings, secret, runtime, scripts), pulumi.ResourceOptions(depends_on=[policy])
         )
         pulumi.export("job", job.job_name)
+
+    if settings.tensorboard.enabled:
+        TensorBoard("tensorboard", stack.tensorboard_args(settings))
+
+    if settings.launch.enabled:
+        from components import launch  # what it imports takes a second
+
+        for name, value in launch.deploy(settings.launch).items():
+            pulumi.export(name, value)
 
     pulumi.export("runtime", runtime)
     pulumi.export("namespace", settings.namespace)

@@ -23,6 +23,7 @@ NODE: Final = "node"
 JOBSET_API: Final = "jobset.x-k8s.io/v1alpha2"
 JOBSET_KIND: Final = "JobSet"
 JOBSET_NAME_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
+JOBSET_UID_LABEL: Final = "jobset.sigs.k8s.io/jobset-uid"
 RESTART_ATTEMPT_LABEL: Final = "jobset.sigs.k8s.io/restart-attempt"
 JOB_UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
 COMPLETION_INDEX_LABEL: Final = "batch.kubernetes.io/job-completion-index"
@@ -44,6 +45,9 @@ CORE_API: Final = "v1"
 CONFIG_MAP_KIND: Final = "ConfigMap"
 POD_KIND: Final = "Pod"
 NAMESPACE_KIND: Final = "Namespace"
+SERVICE_KIND: Final = "Service"
+APPS_API: Final = "apps/v1"
+DEPLOYMENT_KIND: Final = "Deployment"
 SCHEDULING_API: Final = "scheduling.k8s.io/v1"
 PRIORITY_CLASS_KIND: Final = "PriorityClass"
 NETWORKING_API: Final = "networking.k8s.io/v1"
@@ -54,9 +58,11 @@ GPU: Final = "nvidia.com/gpu"
 
 PLURALS: Final[Mapping[str, str]] = {
     CONFIG_MAP_KIND: "configmaps",
+    DEPLOYMENT_KIND: "deployments",
     NAMESPACE_KIND: "namespaces",
     POD_KIND: "pods",
     PRIORITY_CLASS_KIND: "priorityclasses",
+    SERVICE_KIND: "services",
     NETWORK_POLICY_KIND: "networkpolicies",
     RUNTIME_KIND: "clustertrainingruntimes",
     TRAIN_JOB_KIND: "trainjobs",
@@ -79,6 +85,7 @@ ENV_BATCH_SIZE: Final = "BATCH_SIZE"
 ENV_DATA_DIR: Final = "DATA_DIR"
 ENV_CHECKPOINT_DIR: Final = "CHECKPOINT_DIR"
 ENV_CHECKPOINT_EVERY_STEPS: Final = "CHECKPOINT_EVERY_STEPS"
+ENV_LOG_DIR: Final = "LOG_DIR"
 ENV_NCCL_DEBUG: Final = "NCCL_DEBUG"
 ENV_TF_CONFIG: Final = "TF_CONFIG"
 
@@ -86,6 +93,8 @@ POD_FIELDS: Final[Mapping[str, str]] = {
     "POD_NAMESPACE": "metadata.namespace",
     "POD_IP": "status.podIP",
     "POD_UID": "metadata.uid",
+    "JOBSET_NAME": f"metadata.labels['{JOBSET_NAME_LABEL}']",
+    "JOBSET_UID": f"metadata.labels['{JOBSET_UID_LABEL}']",
     "JOB_UID": f"metadata.labels['{JOB_UID_LABEL}']",
     "JOBSET_RESTART_ATTEMPT": f"metadata.labels['{RESTART_ATTEMPT_LABEL}']",
 }
@@ -97,6 +106,10 @@ LAUNCHER: Final = "tfrun.py"
 TRAIN_SCRIPT: Final = "train.py"
 DATA_DIR: Final = "/workspace/data/cifar-10-batches-py"
 CHECKPOINT_DIR: Final = "/workspace/checkpoints"
+LOG_DIR: Final = "/workspace/logs"
+FOLDER_OF_JOB: Final = "$(POD_NAMESPACE)/$(JOBSET_NAME)"
+"""Below a volume that jobs share; the kubelet fills it in
+(https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/)."""
 
 EXIT_BAD_INPUT: Final = 2
 """The trainer's exit code for input that no retry can mend."""

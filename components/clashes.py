@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from components import api
 from components.faults import shown
 from components.field_types import quantity
+from components.launch_settings import launch_clashes
 
 if TYPE_CHECKING:
     from components.settings import Queue, Settings
@@ -16,8 +17,8 @@ POD_SUFFIX = 6
 VOLCANO_OWN_QUEUES = ("default", "root")
 RESERVED_ENV = {api.ENV_TF_CONFIG, api.ENV_NUM_WORKERS, *api.POD_FIELDS}
 OWNED_BY_RUNTIME = (
-    "image_pull_policy", "image_pull_secrets", "shm_size", "node_selector", "tolerations", "script", "data",
-    "checkpoints", "infiniband", "max_restarts",
+    "image_pull_policy", "image_pull_secrets", "shm_size", "node_selector", "affinity", "tolerations", "script",
+    "data", "checkpoints", "logs", "infiniband", "max_restarts",
 )  # fmt: skip
 
 
@@ -37,7 +38,9 @@ def clashes(settings: "Settings") -> Iterator[str]:
     yield from _env(settings)
     yield from _volumes(settings)
     yield from _tolerations(settings)
+    yield from _tensorboard(settings)
     yield from _foreign_runtime(settings)
+    yield from launch_clashes(settings.launch)
     if settings.volcano.enabled and settings.runtime.create:
         yield from _queue(settings.volcano.queue)
         yield from _capability(settings)
@@ -67,10 +70,15 @@ def _env(settings: "Settings") -> Iterator[str]:
 
 
 def _volumes(settings: "Settings") -> Iterator[str]:
-    for key, volume in (("data", settings.data), ("checkpoints", settings.checkpoints)):
+    for key, volume in (("data", settings.data), ("checkpoints", settings.checkpoints), ("logs", settings.logs)):
         if volume.host_path and volume.pvc:
             both = f"{key}.hostPath is {shown(volume.host_path)} and {key}.pvc {shown(volume.pvc)}"
             yield f"{both}; accepted: one of the two"
+
+
+def _tensorboard(settings: "Settings") -> Iterator[str]:
+    if settings.tensorboard.enabled and not (settings.logs.host_path or settings.logs.pvc):
+        yield "tensorboard.enabled is true; accepted with logs.hostPath or logs.pvc, where its event files are"
 
 
 def _tolerations(settings: "Settings") -> Iterator[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -181,4 +181,8 @@ NodeLabels = Annotated[
         Annotated[str, AfterValidator(or_empty(whole(QUALIFIED, 63)))],
     ],
     Accepts('node labels, each with its value in quotes: {"disktype": "ssd"}'),
+]
+Affinity = Annotated[
+    dict[Literal["nodeAffinity", "podAffinity", "podAntiAffinity"], dict[str, Any]],
+    Accepts("an object with nodeAffinity, podAffinity or podAntiAffinity, each as in a pod's spec"),
 ]

@@ -6,13 +6,13 @@ Importing it loads nothing but pydantic and the template's builders; W&B's clien
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, Field
 
 from components import field_types as t
 from components.launch_checks import template_faults
 from components.launch_template import WORKERS_VARIABLE, HardenedArgs, hardened, tutorial, workers_variable
 from components.network import InfiniBandArgs
+from components.section import Section
 from components.volcano_job import volcano_job
 
 Url = Annotated[
@@ -28,12 +28,6 @@ WandbName = Annotated[
 QueueName = Annotated[str, Field(min_length=1, max_length=64), t.Accepts("a queue's name of 1 to 64 characters")]
 Template = Annotated[dict[str, Any], t.Accepts("a Kubernetes object: a Volcano Job, a Job or another custom resource")]
 MaxJobs = Annotated[int, Field(ge=-1, le=2**31 - 1), t.Accepts("a whole number of at least 1, or -1 for no bound")]
-
-
-class Section(BaseModel):
-    """A part of the settings: read-only, with camelCase keys, admitting no other keys and no other types."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel, populate_by_name=True)
 
 
 class LaunchWorkers(Section):
@@ -61,6 +55,7 @@ class LaunchInfiniBand(Section):
     lock memory without IPC_LOCK."""
 
     enabled: t.Flag = False
+    """On: pods join the networks and get adapters, and NCCL is told to use them."""
     networks: t.NetworkNames = ("hostdevice-net",)
     """NetworkAttachmentDefinitions that every pod joins."""
     resource: t.DeviceResource = "nvidia.com/hostdev"
@@ -75,10 +70,15 @@ class LaunchVariable(Section):
     """A template variable of a template of one's own."""
 
     type: Annotated[Literal["integer", "number", "string"], t.Accepts('"integer", "number" or "string"')]
+    """Type of the values."""
     minimum: float | int | None = None
+    """The least that a run may choose. Default: no bound."""
     maximum: float | int | None = None
+    """The most that a run may choose. Default: no bound."""
     enum: tuple[int | float | str, ...] | None = None
+    """The only values that a run may choose. Default: any."""
     default: int | float | str | None = None
+    """Value of a run that does not say. Default: none, and every run must say."""
 
 
 class LaunchQueueSettings(Section):
@@ -140,6 +140,7 @@ class LaunchAgentSettings(Section):
     image_pull_policy: Annotated[
         Literal["IfNotPresent", "Always", "Never"], t.Accepts('"IfNotPresent", "Always" or "Never"')
     ] = "IfNotPresent"
+    """When the node fetches the agent's image."""
     cpu: t.Cpu = ""
     """CPUs of the agent, requested and at most. Default: the chart's, 1 at most."""
     memory: t.Memory = ""
@@ -158,6 +159,7 @@ class LaunchSettings(Section):
     """W&B Launch on Volcano. Its API key is a setting of its own: `pulumi config set --secret wandb:apiKey`."""
 
     enabled: t.Flag = False
+    """On: the stack holds a W&B Launch queue, and the agent that serves it."""
     entity: WandbName = ""
     """W&B team or user that owns the queue; required when enabled."""
     base_url: Url = "https://api.wandb.ai"

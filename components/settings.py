@@ -10,20 +10,13 @@ from typing import Annotated, Any, Literal
 
 import pulumi
 from pulumi.runtime.config import CONFIG
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ValidationError
 
 from components import field_types as t
 from components.clashes import clashes
 from components.faults import ConfigError, fault_lines, fields_by_key
-
-
-class Section(BaseModel):
-    """A part of the settings: read-only, with camelCase keys, admitting no other keys and no other types."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, alias_generator=to_camel
-    )
+from components.launch_settings import LaunchSettings
+from components.section import Section
 
 
 class Job(Section):
@@ -75,6 +68,24 @@ class Checkpoints(Section):
     """PersistentVolumeClaim in the job's namespace."""
     every_steps: t.Positive = 100
     """Steps between two checkpoints."""
+
+
+class Logs(Section):
+    """Where TensorBoard's event files go: mounted at /workspace/logs. With neither folder nor claim, there are none."""
+
+    host_path: t.OptionalPath = ""
+    """Folder on every node; made when missing."""
+    pvc: t.OptionalName = ""
+    """PersistentVolumeClaim in the job's namespace."""
+
+
+class TensorBoard(Section):
+    """A TensorBoard for the event files of the namespace's jobs."""
+
+    enabled: t.Flag = False
+    """On: a Deployment and a Service, in the job's namespace. Needs logs.hostPath or logs.pvc."""
+    image: t.OptionalImage = ""
+    """Image with the tensorboard command. Default: tensorflow/tensorflow:2.21.0."""
 
 
 class Queue(Section):
@@ -171,6 +182,8 @@ class Settings(Section):
     """Size of /dev/shm, which NCCL uses between the GPUs of a node; counts as the worker's memory."""
     node_selector: t.NodeLabels = {}
     """Labels that a node must have."""
+    affinity: t.Affinity = {}
+    """Which nodes and neighbours the pods prefer or require, as in a pod's spec."""
     tolerations: tuple[Toleration, ...] = ()
     script: t.OptionalScript = ""
     """Your own training script, started on every worker with TF_CONFIG set. Default: the built-in CIFAR-10 training."""
@@ -186,6 +199,8 @@ class Settings(Section):
     """Port on which TensorFlow's workers talk (TF_WORKER_PORT)."""
     data: Data = Data()
     checkpoints: Checkpoints = Checkpoints()
+    logs: Logs = Logs()
+    tensorboard: TensorBoard = TensorBoard()
     volcano: Volcano = Volcano()
     infiniband: InfiniBand = InfiniBand()
     max_restarts: t.NotNegative = 3
@@ -200,6 +215,7 @@ class Settings(Section):
     """Whether `pulumi up` waits until the job is Complete, and fails when it is Failed."""
     await_timeout: t.NotNegative = 0
     """Seconds that `pulumi up` waits; 0 for the deadline, or for one day when there is none."""
+    launch: LaunchSettings = LaunchSettings()
 
 
 def load() -> tuple[Settings, frozenset[str]]:

@@ -8,7 +8,8 @@ import pulumi
 
 from components import api
 from components.network import InfiniBandArgs
-from components.settings import Settings
+from components.settings import Checkpoints, Logs, Settings
+from components.tensorboard import TensorBoardArgs
 from components.train_job import TrainJobArgs
 from components.training_runtime import (
     DEFAULT_GPU_IMAGE,
@@ -20,7 +21,7 @@ from components.training_runtime import (
     worker_resources,
 )
 from components.volcano_queue import VolcanoQueueArgs
-from components.volumes import VolumeArgs, checkpoint_volume, data_volume
+from components.volumes import VolumeArgs, checkpoint_volume, data_volume, log_volume
 
 
 def runtime_name(settings: Settings) -> str:
@@ -52,16 +53,18 @@ def runtime_args(
         "volumes": _volumes(settings),
         "shm_size": settings.shm_size or None,
         "node_selector": settings.node_selector,
+        "affinity": {str(kind): rules for kind, rules in settings.affinity.items()},
         "tolerations": [_toleration(toleration) for toleration in settings.tolerations],
         "volcano": _volcano(settings, queue) if queue is not None else None,
         "infiniband": _infiniband(settings),
         "max_restarts": settings.max_restarts,
+        "env": _folders(settings),
     }
     if not settings.job.enabled:
         args["image"] = _image(settings)
         args["script"] = _script_name(settings)
         args["args"] = settings.args
-        args["env"] = _env(settings, secret)
+        args["env"] = {**_folders(settings), **_env(settings, secret)}
         args["resources"] = _resources(settings)
     return args
 
@@ -88,6 +91,17 @@ def job_args(
     }
 
 
+def tensorboard_args(settings: Settings) -> TensorBoardArgs:
+    return {
+        "tensorboard_name": f"{settings.job.name}-tensorboard",
+        "namespace": settings.namespace,
+        "logs": log_volume(settings.logs.host_path or None, settings.logs.pvc or None),
+        "image": settings.tensorboard.image or None,
+        "image_pull_policy": settings.image_pull_policy,
+        "image_pull_secrets": settings.image_pull_secrets,
+    }
+
+
 def verification_commands(settings: Settings) -> dict[str, str]:
     """kubectl commands that show what the stack made, ready to paste, by the name of their stack output."""
     job, namespace = settings.job.name, settings.namespace
@@ -102,6 +116,9 @@ def verification_commands(settings: Settings) -> dict[str, str]:
         }
         if settings.volcano.enabled:
             commands["showPodGroup"] = f"kubectl get podgroup {job} -n {namespace}"
+    if settings.tensorboard.enabled:
+        service = tensorboard_args(settings)["tensorboard_name"]
+        commands["tensorboard"] = f"kubectl port-forward service/{service} 6006:80 -n {namespace}"
     return commands
 
 
@@ -114,7 +131,8 @@ def _run_trigger(settings: Settings, scripts: pulumi.Input[str] | None) -> list[
     if not settings.runtime.create:
         return [settings.run_id]
     queue = settings.volcano.queue.name if settings.volcano.enabled else None
-    return [settings.run_id, scripts, _volumes(settings), settings.shm_size, _infiniband(settings), queue]
+    mounted = [_volumes(settings), _folders(settings), settings.shm_size]
+    return [settings.run_id, scripts, *mounted, _infiniband(settings), queue]
 
 
 def _image(settings: Settings) -> str | None:
@@ -136,20 +154,34 @@ def _env(settings: Settings, secret: frozenset[str]) -> Mapping[str, pulumi.Inpu
         api.ENV_BATCH_SIZE: str(settings.batch_size),
         api.ENV_PORT: str(settings.port),
     }
-    if settings.checkpoints.host_path or settings.checkpoints.pvc:
-        own[api.ENV_CHECKPOINT_DIR] = f"{api.CHECKPOINT_DIR}/{settings.namespace}/{settings.job.name}"
-        own[api.ENV_CHECKPOINT_EVERY_STEPS] = str(settings.checkpoints.every_steps)
     if "env" not in secret:
         return {**own, **settings.env}
     return {**own, **{name: pulumi.Output.secret(value) for name, value in settings.env.items()}}
 
 
+def _folders(settings: Settings) -> dict[str, str]:
+    """Where checkpoints and logs go: a folder for each job, whoever makes the job."""
+    env = {}
+    if _given(settings.checkpoints):
+        env[api.ENV_CHECKPOINT_DIR] = f"{api.CHECKPOINT_DIR}/{api.FOLDER_OF_JOB}"
+        env[api.ENV_CHECKPOINT_EVERY_STEPS] = str(settings.checkpoints.every_steps)
+    if _given(settings.logs):
+        env[api.ENV_LOG_DIR] = f"{api.LOG_DIR}/{api.FOLDER_OF_JOB}"
+    return env
+
+
 def _volumes(settings: Settings) -> list[VolumeArgs]:
-    data, checkpoints = settings.data, settings.checkpoints
+    data, checkpoints, logs = settings.data, settings.checkpoints, settings.logs
     volumes = [data_volume(data.host_path or None, data.pvc or None)] if data.enabled else []
-    if checkpoints.host_path or checkpoints.pvc:
+    if _given(checkpoints):
         volumes.append(checkpoint_volume(checkpoints.host_path or None, checkpoints.pvc or None))
+    if _given(logs):
+        volumes.append(log_volume(logs.host_path or None, logs.pvc or None))
     return volumes
+
+
+def _given(volume: Checkpoints | Logs) -> bool:
+    return bool(volume.host_path or volume.pvc)
 
 
 def _volcano(settings: Settings, queue: pulumi.Input[str]) -> RuntimeVolcanoArgs:

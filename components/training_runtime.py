@@ -65,6 +65,8 @@ class TensorFlowRuntimeArgs(TypedDict):
     """Size of /dev/shm as a quantity. Default: the container runtime's own, 64Mi."""
     node_selector: NotRequired[Mapping[str, str]]
     """Labels that a node must have. Default: any node."""
+    affinity: NotRequired[Mapping[str, Any] | None]
+    """Which nodes and neighbours the pods prefer or require, as in a pod's spec. Default: none."""
     tolerations: NotRequired[Sequence[Mapping[str, Any]]]
     """Taints that the pods put up with, as in a pod's spec. Default: none."""
     volcano: NotRequired[RuntimeVolcanoArgs | None]
@@ -180,6 +182,7 @@ def _pod_spec(args: TensorFlowRuntimeArgs) -> dict[str, Any]:
         "priorityClassName": (volcano.get("priority_class") if volcano else None) or None,
         "imagePullSecrets": [{"name": secret} for secret in args.get("image_pull_secrets", [])] or None,
         "nodeSelector": dict(args.get("node_selector", {})) or None,
+        "affinity": dict(args.get("affinity") or {}) or None,
         "tolerations": [dict(toleration) for toleration in args.get("tolerations", [])] or None,
         "containers": [api.drop_absent({**_container(args), "volumeMounts": mounts})],
         "volumes": volumes,
@@ -206,7 +209,8 @@ def _container(args: TensorFlowRuntimeArgs) -> dict[str, Any]:
         "imagePullPolicy": args.get("image_pull_policy", "IfNotPresent"),
         "command": launch_command(args.get("script", api.TRAIN_SCRIPT)),
         "args": list(args.get("args", [])) or None,
-        "env": api.env_list(env) + pod_env,
+        # The pod's own first: the others may refer to them as $(NAME), and only to what stands above.
+        "env": pod_env + api.env_list(env),
         "resources": merged_resources(args.get("resources"), infiniband_resources(infiniband)),
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": api.drop_absent(capabilities)},
     }

@@ -38,9 +38,18 @@ def data_volume(host_path: str | None = None, pvc: str | None = None) -> VolumeA
 
 def checkpoint_volume(host_path: str | None, pvc: str | None) -> VolumeArgs:
     """Where checkpoints go; a folder of the nodes is made when missing."""
+    return _written("checkpoints", api.CHECKPOINT_DIR, host_path, pvc)
+
+
+def log_volume(host_path: str | None, pvc: str | None) -> VolumeArgs:
+    """Where TensorBoard's event files go; a folder of the nodes is made when missing."""
+    return _written("logs", api.LOG_DIR, host_path, pvc)
+
+
+def _written(volume_name: str, mount_path: str, host_path: str | None, pvc: str | None) -> VolumeArgs:
     return {
-        "volume_name": "checkpoints",
-        "mount_path": api.CHECKPOINT_DIR,
+        "volume_name": volume_name,
+        "mount_path": mount_path,
         "host_path": host_path,
         "host_path_type": HOST_PATH_MADE,
         "pvc": pvc,

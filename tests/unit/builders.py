@@ -3,10 +3,11 @@
 from typing import Any, cast
 
 from components.network import InfiniBandArgs
+from components.tensorboard import TensorBoardArgs
 from components.train_job import TrainJobArgs
 from components.training_runtime import RuntimeVolcanoArgs, TensorFlowRuntimeArgs
 from components.volcano_queue import VolcanoQueueArgs
-from components.volumes import data_volume
+from components.volumes import data_volume, log_volume
 
 INFINIBAND: InfiniBandArgs = {
     "networks": ["hostdevice-net"],
@@ -38,6 +39,11 @@ def a_train_job(**different: Any) -> TrainJobArgs:
 
 def a_queue(**different: Any) -> VolcanoQueueArgs:
     return cast(VolcanoQueueArgs, {"queue_name": "tensorflow", **different})
+
+
+def a_tensorboard(**different: Any) -> TensorBoardArgs:
+    ordinary = {"tensorboard_name": "digits-tensorboard", "namespace": "ml", "logs": log_volume("/var/logs", None)}
+    return cast(TensorBoardArgs, {**ordinary, **different})
 
 
 def an_event(kind: str, *, inputs: Any = None, outputs: Any = None) -> Any:

@@ -4,12 +4,13 @@ import pytest
 from pulumi.provider.experimental.analyzer import Analyzer
 
 from components.network import GangNetworkPolicy
+from components.tensorboard import TensorBoard
 from components.train_job import TrainJob
 from components.trainer_scripts import TrainerScripts
 from components.training_runtime import TensorFlowRuntime
 from components.volcano_queue import VolcanoQueue
 
-COMPONENTS = [TrainerScripts, VolcanoQueue, TensorFlowRuntime, TrainJob, GangNetworkPolicy]
+COMPONENTS = [TrainerScripts, VolcanoQueue, TensorFlowRuntime, TrainJob, GangNetworkPolicy, TensorBoard]
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,7 @@ COMPONENTS = [TrainerScripts, VolcanoQueue, TensorFlowRuntime, TrainJob, GangNet
         pytest.param(VolcanoQueue, {"queueName"}, {"queueName"}, id="VolcanoQueue"),
         pytest.param(TensorFlowRuntime, {"runtimeName", "scriptsConfigMap"}, {"runtimeName"}, id="TensorFlowRuntime"),
         pytest.param(TrainJob, {"jobName", "namespace", "runtimeName", "numNodes"}, {"jobName"}, id="TrainJob"),
+        pytest.param(TensorBoard, {"tensorboardName", "namespace", "logs"}, {"serviceName"}, id="TensorBoard"),
         pytest.param(GangNetworkPolicy, {"namespace", "jobName"}, set(), id="GangNetworkPolicy"),
     ],
 )

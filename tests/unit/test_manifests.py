@@ -7,11 +7,12 @@ from kubeflow_trainer_api import models  # type: ignore[import-untyped]
 
 from components.faults import ConfigError
 from components.network import policy_manifest
+from components.tensorboard import deployment_manifest, service_manifest
 from components.train_job import train_job_manifest
 from components.training_runtime import runtime_manifest, worker_resources
 from components.volcano_queue import queue_manifest
-from components.volumes import checkpoint_volume, data_volume
-from tests.unit.builders import INFINIBAND, VOLCANO, a_queue, a_runtime, a_train_job
+from components.volumes import checkpoint_volume, data_volume, log_volume
+from tests.unit.builders import INFINIBAND, VOLCANO, a_queue, a_runtime, a_tensorboard, a_train_job
 from tests.unit.goldens import assert_golden
 
 RUNTIMES = [
@@ -41,9 +42,14 @@ RUNTIMES = [
             "args": ["--lr", "0.1"],
             "env": {"EPOCHS": "5"},
             "resources": worker_resources("2", "8Gi", 1),
-            "volumes": [data_volume(pvc="cifar"), checkpoint_volume("/var/checkpoints", None)],
+            "volumes": [
+                data_volume(pvc="cifar"),
+                checkpoint_volume("/var/checkpoints", None),
+                log_volume(None, "logs"),
+            ],
             "shm_size": "2Gi",
             "node_selector": {"gpu": "a100"},
+            "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
             "tolerations": [{"key": "gpu", "operator": "Exists"}],
             "max_restarts": 0,
         },
@@ -104,6 +110,11 @@ def test_train_job_manifest(golden: str, different: dict[str, Any]) -> None:
 )
 def test_queue_manifest(golden: str, different: dict[str, Any]) -> None:
     assert_golden(golden, queue_manifest(a_queue(**different)))
+
+
+def test_tensorboard_manifests() -> None:
+    assert_golden("tensorboard_deployment", deployment_manifest(a_tensorboard()))
+    assert_golden("tensorboard_service", service_manifest(a_tensorboard()))
 
 
 def test_network_policy_admits_the_jobs_own_pods_alone() -> None:

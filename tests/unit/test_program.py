@@ -2,13 +2,15 @@
 
 import runpy
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from components import kubeconfig, preflight
+from components import kubeconfig, launch, preflight
 from tests.unit.recording import Registered, Run, run
 
 ROOT = Path(__file__).parents[2]
@@ -101,6 +103,7 @@ def trigger(**config: Any) -> str:
         pytest.param({"script": str(ROOT / "tests/unit/builders.py")}, id="script"),
         pytest.param({"data": {"hostPath": "/other"}}, id="data"),
         pytest.param({"checkpoints": {"pvc": "c"}}, id="checkpoints"),
+        pytest.param({"logs": {"pvc": "c"}}, id="logs"),
         pytest.param({"shmSize": "1Gi"}, id="shared memory"),
         pytest.param({"infiniband": {"enabled": True}}, id="InfiniBand"),
         pytest.param({"volcano": {"queue": {"name": "other"}}}, id="the queue"),
@@ -115,6 +118,7 @@ def test_what_a_run_depends_on_runs_the_job_again(config: dict[str, Any]) -> Non
     [
         pytest.param({"maxRestarts": 0}, id="restarts"),
         pytest.param({"tolerations": [{"key": "gpu"}]}, id="tolerations"),
+        pytest.param({"affinity": {"podAntiAffinity": {}}}, id="affinity"),
         pytest.param({"imagePullPolicy": "Always"}, id="pull policy"),
         pytest.param({"volcano": {"queue": {"weight": 5}}}, id="the queue's weight"),
         pytest.param({"suspend": True}, id="suspend"),
@@ -199,11 +203,40 @@ def test_a_secret_environment_stays_secret_and_nothing_else_becomes_one() -> Non
     assert "4dabf18193072939515e22adb298388d" not in str(ran.object("ClusterTrainingRuntime").request.object)
 
 
-def test_checkpoints_are_kept_apart_by_namespace_and_job() -> None:
-    ran = a_run(namespace="ml", checkpoints={"pvc": "ckpt", "everySteps": 5})
-    env = {one["name"]: one["value"] for one in ran.object("TrainJob").inputs["spec"]["trainer"]["env"]}
-    assert env["CHECKPOINT_DIR"] == "/workspace/checkpoints/ml/tf-distributed-training"
-    assert env["CHECKPOINT_EVERY_STEPS"] == "5"
+def test_each_job_has_a_folder_of_its_own_for_checkpoints_and_logs_whoever_makes_the_job() -> None:
+    for job in (True, False):
+        ran = a_run(checkpoints={"pvc": "c", "everySteps": 5}, logs={"hostPath": "/logs"}, job={"enabled": job})
+        env = container(ran.object("ClusterTrainingRuntime"))["env"]
+        position = {one["name"]: index for index, one in enumerate(env)}
+        assert {"name": "CHECKPOINT_DIR", "value": "/workspace/checkpoints/$(POD_NAMESPACE)/$(JOBSET_NAME)"} in env
+        assert {"name": "CHECKPOINT_EVERY_STEPS", "value": "5"} in env
+        assert {"name": "LOG_DIR", "value": "/workspace/logs/$(POD_NAMESPACE)/$(JOBSET_NAME)"} in env
+        # What it refers to stands above it, or Kubernetes would leave the text as it is.
+        assert max(position["POD_NAMESPACE"], position["JOBSET_NAME"]) < position["CHECKPOINT_DIR"]
+
+
+def test_a_tensorboard_shows_the_namespaces_logs() -> None:
+    ran = a_run(namespace="ml", job={"name": "digits"}, logs={"pvc": "logs"}, tensorboard={"enabled": True})
+    assert {"Deployment", "Service"} <= ran.kinds
+    assert ran.stack_outputs["tensorboard"] == "kubectl port-forward service/digits-tensorboard 6006:80 -n ml"
+    assert {"Deployment", "Service"} & a_run(logs={"pvc": "logs"}).kinds == set()
+
+
+def test_launch_is_a_part_of_the_stack_when_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "deploy", lambda section: {"launchQueue": section.queue.name})
+    assert "launchQueue" not in a_run().stack_outputs
+    assert a_run(launch={"enabled": True, "entity": "team"}).stack_outputs["launchQueue"] == "volcano-ddp"
+
+
+def test_what_costs_a_preview_time_is_imported_only_when_it_is_used() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-c", "import sys, components.stack; print(*sys.modules)"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {"kubernetes", "wandb", "pulumi_kubernetes"} & set(printed.stdout.split()) == set()
 
 
 def test_the_outputs_are_commands_ready_to_paste() -> None:

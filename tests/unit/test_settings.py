@@ -45,7 +45,7 @@ def test_pulumi_yaml_names_every_nested_key() -> None:
     declared = project()["config"]
     for key in all_keys(settings.Settings):
         top, _, leaf = key.rpartition(".")
-        if top and not key.startswith("tolerations"):
+        if top and not key.startswith(("tolerations", "launch.queue.", "launch.agent.")):
             assert leaf in declared[top.partition(".")[0]]["description"], key
 
 

@@ -35,6 +35,7 @@ LABELS = 'accepted: node labels, each with its value in quotes: {"disktype": "ss
 POLICY = 'accepted: "IfNotPresent", "Always" or "Never"'
 MODE = 'accepted: "hard" (or not at all) or "soft" (if possible)'
 ONLY_JOB = "accepted with runtime.create false: only what a TrainJob can change"
+AFFINITY = "accepted: an object with nodeAffinity, podAffinity or podAntiAffinity, each as in a pod's spec"
 FOREIGN: dict[str, Any] = {"runtime": {"create": False, "name": "theirs"}}
 
 ROWS: list[tuple[str, dict[str, Any], str]] = [
@@ -241,6 +242,30 @@ ROWS: list[tuple[str, dict[str, Any], str]] = [
         "two places for checkpoints",
         {"checkpoints": {"hostPath": "/c", "pvc": "c"}},
         'checkpoints.hostPath is "/c" and checkpoints.pvc "c"; accepted: one of the two',
+    ),
+    (
+        "two places for logs",
+        {"logs": {"hostPath": "/l", "pvc": "l"}},
+        'logs.hostPath is "/l" and logs.pvc "l"; accepted: one of the two',
+    ),
+    ("a relative folder for logs", {"logs": {"hostPath": "logs"}}, f'logs.hostPath is "logs"; {PATH}'),
+    (
+        "a TensorBoard of nothing",
+        {"tensorboard": {"enabled": True}},
+        "tensorboard.enabled is true; accepted with logs.hostPath or logs.pvc, where its event files are",
+    ),
+    ("TensorBoard as a switch", {"tensorboard": True}, "tensorboard is true; accepted: an object with the keys enabled, image"),
+    ("an affinity of the wrong kind", {"affinity": {"podAntiAfinity": {}}}, f'affinity.podAntiAfinity is "podAntiAfinity"; {AFFINITY}'),
+    ("an affinity as a list", {"affinity": {"nodeAffinity": []}}, f"affinity.nodeAffinity is []; {AFFINITY}"),
+    (
+        "W&B Launch without an owner",
+        {"launch": {"enabled": True}},
+        "launch.entity is missing; accepted with launch.enabled true: the W&B team or user that owns the queue",
+    ),
+    (
+        "a key of Launch in snake case",
+        {"launch": {"base_url": "https://wandb.example"}},
+        "launch.base_url is not a setting; did you mean launch.baseUrl?",
     ),
     (
         "two numbers of epochs",
