@@ -8,6 +8,7 @@ looks take turns through the four combinations, none of which changes an answer 
 """
 
 import asyncio
+import contextlib
 import ipaddress
 import itertools
 import secrets
@@ -21,8 +22,8 @@ _QR, _TC, _RD, _CD = 0x8000, 0x0200, 0x0100, 0x0010
 _DO = 0x8000
 UDP_SIZE = 1232
 """Bytes accepted by UDP: what fits every path unfragmented (https://www.dnsflagday.net/2020/)."""
-TIMEOUT = 2.0
-"""Seconds to wait for one answer; a lost datagram costs one look."""
+TIMEOUTS = (0.5, 2.0)
+"""Seconds to wait for one answer, and for that to the repeated query: datagrams get lost when many ask at once."""
 
 
 class DnsError(Exception):
@@ -65,9 +66,12 @@ class Resolver:
     async def _ask(self, server: str, query: bytes) -> frozenset[str] | str:
         """One server's answer, or the reason why there is none."""
         try:
-            return _addresses(await asyncio.wait_for(self._exchange(server, query), TIMEOUT), self._type)
-        except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError, DnsError) as error:
-            return str(error) or f"no answer within {TIMEOUT:g} s"
+            for timeout in TIMEOUTS:
+                with contextlib.suppress(asyncio.TimeoutError):
+                    return _addresses(await asyncio.wait_for(self._exchange(server, query), timeout), self._type)
+        except (OSError, asyncio.IncompleteReadError, DnsError) as error:
+            return str(error)
+        return f"no answer within {sum(TIMEOUTS):g} s"
 
     async def _exchange(self, server: str, query: bytes) -> bytes:
         answer = await self._ask_udp(server, query)

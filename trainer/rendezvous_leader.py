@@ -13,7 +13,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from dns_query import DnsError
 from pod_identity import Worker
 from rendezvous_members import Log, Members, some
-from rendezvous_wire import ANSWER_TIMEOUT, Channel, Listener, RendezvousError, Timing, WireError, introduction
+from rendezvous_wire import (
+    ANSWER_TIMEOUT,
+    Channel,
+    Listener,
+    RendezvousError,
+    Timing,
+    WireError,
+    encode,
+    introduction,
+)
 
 Resolve = Callable[[str], Awaitable[frozenset[str]]]
 
@@ -140,8 +149,9 @@ class Leader:
     async def _confirmed(self, hosts: list[str]) -> bool:
         """Whether every worker finds its own name in DNS, with its own address and no other."""
         members = self._members.all
+        prepare = encode("prepare", hosts)
         own = own_name_obstacle(self._me, self._resolve)
-        replies = await asyncio.gather(own, *(member.confirm(hosts) for member in members))
+        replies = await asyncio.gather(own, *(member.confirm(prepare) for member in members))
         self._obstacle = some([reply for reply in replies if reply], limit=3)
         return not self._obstacle and members == self._members.all
 

@@ -24,11 +24,11 @@ class Member:
     """Set when the connection has ended."""
     _reply: "asyncio.Future[str] | None" = None
 
-    async def confirm(self, workers: list[str]) -> str:
-        """Ask whether the member can start with `workers`; the reason why not, empty when it can."""
+    async def confirm(self, prepare: bytes) -> str:
+        """Ask by an encoded `prepare` whether the member can start; the reason why not, empty when it can."""
         self._reply = asyncio.get_running_loop().create_future()
         try:
-            await self.channel.send("prepare", workers)
+            await self.channel.send_encoded(prepare)
             return await asyncio.wait_for(self._reply, CONFIRM_TIMEOUT)
         except (WireError, asyncio.TimeoutError) as error:
             self.channel.close()

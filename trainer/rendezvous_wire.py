@@ -49,6 +49,11 @@ class Timing:
     """Seconds between two looks when the number of workers is not known beforehand, and between two log lines."""
 
 
+def encode(kind: str, body: Any = None) -> bytes:
+    """A message as it is sent."""
+    return json.dumps({kind: {} if body is None else body}).encode() + b"\n"
+
+
 class Channel:
     """One connection that carries messages."""
 
@@ -78,8 +83,12 @@ class Channel:
 
     async def send(self, kind: str, body: Any = None) -> None:
         """Send one message; raises WireError when the connection is lost."""
+        await self.send_encoded(encode(kind, body))
+
+    async def send_encoded(self, line: bytes) -> None:
+        """Send a message that goes to many, and so is encoded once."""
         try:
-            self._writer.write(json.dumps({kind: {} if body is None else body}).encode() + b"\n")
+            self._writer.write(line)
             await self._writer.drain()
         except OSError as error:
             raise WireError(f"connection lost ({error})") from error

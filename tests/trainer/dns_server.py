@@ -1,10 +1,12 @@
 """A DNS server on loopback that answers as CoreDNS does for a headless service, over UDP and TCP."""
 
 import asyncio
+import contextlib
 import ipaddress
+import socket
 import struct
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import cast
 
@@ -29,6 +31,8 @@ class DnsServer:
         self.port = server.sockets[0].getsockname()[1]
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_datagram_endpoint(lambda: _Udp(self), local_addr=(host, self.port))
+        # Room for a query of each of a thousand workers.
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
         try:
             yield self
         finally:
@@ -36,10 +40,17 @@ class DnsServer:
             server.close()
 
     async def _serve_tcp(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        (size,) = struct.unpack("!H", await reader.readexactly(2))
-        answer = self.answer(await reader.readexactly(size), "tcp")
-        writer.write(struct.pack("!H", len(answer)) + answer)
-        writer.close()
+        def send(answer: bytes) -> None:
+            writer.write(struct.pack("!H", len(answer)) + answer)
+            writer.close()
+
+        with contextlib.suppress(asyncio.IncompleteReadError):  # the client has gone
+            (size,) = struct.unpack("!H", await reader.readexactly(2))
+            self.reply(await reader.readexactly(size), "tcp", send)
+
+    def reply(self, query: bytes, protocol: str, send: Callable[[bytes], None]) -> None:
+        """Answer at once."""
+        send(self.answer(query, protocol))
 
     def answer(self, query: bytes, protocol: str) -> bytes:
         """The answer, cut to nothing but the truncation bit when UDP cannot carry it."""
@@ -71,4 +82,4 @@ class _Udp(asyncio.DatagramProtocol):
         self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        self._transport.sendto(self._server.answer(data, "udp"), addr)
+        self._server.reply(data, "udp", lambda answer: self._transport.sendto(answer, addr))

@@ -77,8 +77,15 @@ def test_the_next_server_is_asked_when_one_does_not_answer() -> None:
     assert asyncio.run(case()) == {"10.0.0.1"}
 
 
+def test_a_lost_datagram_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = a_server("10.0.0.1")
+    right, lost = server.answer, [b""]
+    monkeypatch.setattr(server, "answer", lambda *query: lost.pop() if lost else right(*query))
+    assert ask(server) == [{"10.0.0.1"}]
+
+
 def test_a_silent_server_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dns_query, "TIMEOUT", 0.2)
+    monkeypatch.setattr(dns_query, "TIMEOUTS", (0.1, 0.1))
     server = a_server("10.0.0.1")
     monkeypatch.setattr(server, "answer", lambda *_: b"")
     with pytest.raises(DnsError, match=r"no answer within 0.2 s"):
@@ -109,7 +116,7 @@ def test_a_malformed_answer_is_no_answer(spoil: Callable[[bytes], bytes], monkey
     ],
 )
 def test_an_answer_to_another_question_is_ignored(spoil: Callable[[bytes], bytes], monkeypatch: Any) -> None:
-    monkeypatch.setattr(dns_query, "TIMEOUT", 0.2)
+    monkeypatch.setattr(dns_query, "TIMEOUTS", (0.1, 0.1))
     server = a_server("10.0.0.1")
     right = server.answer
     monkeypatch.setattr(server, "answer", lambda *query: spoil(right(*query)))
