@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from devcluster import configs, dns, namespace, network, pki
 from devcluster.commands import last_line
-from devcluster.daemons import DAEMONS, Daemon
+from devcluster.daemons import DAEMONS, Daemon, Needs
 from devcluster.errors import DevclusterError
 from devcluster.kube import Kubectl
 from devcluster.paths import PACKAGE, Cache
@@ -94,17 +94,22 @@ def _start(cache: Cache) -> None:
     cache.containerd_socket.unlink(missing_ok=True)
     cluster = namespace.create(cache)
     network.connect(cluster.pid)
-    first = [daemon for daemon in DAEMONS if not daemon.needs_api]
-    for daemon in first:
-        cluster.start(daemon.argv(cache), cache.logs / f"{daemon.name}.log")
-    _wait(cache, "the API server", kubectl.api_ready, 60, first)
-    for daemon in DAEMONS:
-        if daemon.needs_api:
-            cluster.start(daemon.argv(cache), cache.logs / f"{daemon.name}.log")
-    cluster.release()
-    _wait(cache, "containerd", cache.containerd_socket.exists, 30)
+    started: list[Daemon] = []
+
+    def start(needs: Needs) -> None:
+        for daemon in DAEMONS:
+            if daemon.needs is needs:
+                cluster.start(daemon.argv(cache), cache.logs / f"{daemon.name}.log")
+                started.append(daemon)
+
+    start(Needs.NOTHING)
+    _wait(cache, "the API server", kubectl.api_ready, 60, started)
+    start(Needs.API)
+    _wait(cache, "containerd", cache.containerd_socket.exists, 30, started)
     kubectl("apply", "--server-side", "--force-conflicts", "-f", MANIFESTS)
-    _wait(cache, "the node", lambda: kubectl.node_ready(since), 60)
+    _wait(cache, "the node", lambda: kubectl.node_ready(since), 60, started)
+    start(Needs.NODE)
+    cluster.release()
 
 
 def wait_for_dns(cache: Cache) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from devcluster.addresses import CLUSTER_DOMAIN, NODE, NODE_IP, POD_CIDR, SERVICE_CIDR
@@ -11,14 +12,21 @@ _ETCD = "http://127.0.0.1:2379"
 _ETCD_PEER = "http://127.0.0.1:2380"
 
 
+class Needs(Enum):
+    """What has to be there before a daemon starts: it would give up, or wait long before it tries again."""
+
+    NOTHING = 0
+    API = 1
+    NODE = 2
+
+
 @dataclass(frozen=True)
 class Daemon:
     """One host process of the cluster; `name` is its binary's."""
 
     name: str
     flags: Callable[[Cache], list[str]]
-    needs_api: bool
-    """Start it only when the API server answers: it would give up, or wait long before it tries again."""
+    needs: Needs
 
     def argv(self, cache: Cache) -> list[str | Path]:
         return [cache.bin / self.name, *self.flags(cache)]
@@ -122,13 +130,29 @@ def _kube_proxy(cache: Cache) -> list[str]:
     return [f"--config={cache.config / 'kube-proxy.yaml'}"]
 
 
+def _kube_router(cache: Cache) -> list[str]:
+    """Only its firewall: it enforces NetworkPolicies, which the bridge of the pod network does not."""
+    return [
+        f"--kubeconfig={cache.kubeconfig}",
+        "--run-firewall=true",
+        "--run-router=false",
+        "--run-service-proxy=false",
+        "--run-loadbalancer=false",
+        "--enable-ipv6=false",
+        f"--hostname-override={NODE}",
+        f"--service-cluster-ip-range={SERVICE_CIDR}",
+        "--health-port=0",
+    ]
+
+
 DAEMONS = (
-    Daemon("etcd", _etcd, needs_api=False),
-    Daemon("containerd", _containerd, needs_api=False),
-    Daemon("kube-apiserver", _kube_apiserver, needs_api=False),
-    Daemon("kube-controller-manager", _kube_controller_manager, needs_api=True),
-    Daemon("kube-scheduler", _kube_scheduler, needs_api=True),
-    Daemon("kubelet", _kubelet, needs_api=True),
-    Daemon("kube-proxy", _kube_proxy, needs_api=True),
+    Daemon("etcd", _etcd, Needs.NOTHING),
+    Daemon("containerd", _containerd, Needs.NOTHING),
+    Daemon("kube-apiserver", _kube_apiserver, Needs.NOTHING),
+    Daemon("kube-controller-manager", _kube_controller_manager, Needs.API),
+    Daemon("kube-scheduler", _kube_scheduler, Needs.API),
+    Daemon("kubelet", _kubelet, Needs.API),
+    Daemon("kube-proxy", _kube_proxy, Needs.API),
+    Daemon("kube-router", _kube_router, Needs.NODE),
 )
 """In the order in which they start."""
