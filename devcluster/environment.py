@@ -48,6 +48,7 @@ def write_operators_config(cache: Cache) -> None:
             "tftrainer-operators:trainerChart": str(TRAINER_CHART.path(cache)),
             "tftrainer-operators:volcanoChart": str(VOLCANO_CHART.path(cache)),
             "tftrainer-operators:imagePullPolicy": "IfNotPresent",
+            "tftrainer-operators:trainerFeatureGates": {"TrainJobStatus": True},
         }
     )
     file.write_text(yaml.safe_dump(content))

@@ -46,7 +46,9 @@ def trainer(location: str, registry: str, pull_policy: str, feature_gates: dict[
         "image": {"pullPolicy": pull_policy} | ({"registry": registry} if registry else {}),
     }
     if feature_gates:
-        values["manager"] = {"config": {"featureGates": feature_gates}}
+        # The manager reads its configuration when it starts, and the chart does not start it again for a new one.
+        gates = ",".join(f"{name}={str(on).lower()}" for name, on in sorted(feature_gates.items()))
+        values["manager"] = {"config": {"featureGates": feature_gates}, "podAnnotations": {"feature-gates": gates}}
     return Chart("kubeflow-trainer", "kubeflow-system", location, TRAINER_VERSION, values)
 
 

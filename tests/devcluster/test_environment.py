@@ -37,6 +37,7 @@ def test_the_operators_get_the_cached_charts_and_keep_what_pulumi_added(tmp_path
     config = yaml.safe_load(cache.operators_config.read_text())
     assert config["config"]["tftrainer-operators:jobsetChart"] == str(cache.files / "charts/jobset")
     assert config["config"]["tftrainer-operators:imagePullPolicy"] == "IfNotPresent"
+    assert config["config"]["tftrainer-operators:trainerFeatureGates"] == {"TrainJobStatus": True}
 
     cache.operators_config.write_text(yaml.safe_dump({**config, "encryptionsalt": "v1:abc"}))
     environment.write_operators_config(cache)

@@ -17,7 +17,12 @@ def test_trainer_does_not_bring_a_second_jobset() -> None:
 
 def test_trainers_feature_gates_reach_its_configuration() -> None:
     values = charts.trainer(OCI, "", "IfNotPresent", {"TrainJobStatus": True}).values
-    assert values["manager"] == {"config": {"featureGates": {"TrainJobStatus": True}}}
+    assert values["manager"]["config"] == {"featureGates": {"TrainJobStatus": True}}
+
+
+def test_the_trainer_starts_anew_when_its_feature_gates_change() -> None:
+    on, off = (charts.trainer(OCI, "", "IfNotPresent", {"TrainJobStatus": value}).values for value in (True, False))
+    assert on["manager"]["podAnnotations"] != off["manager"]["podAnnotations"]
 
 
 def test_every_image_comes_from_the_mirror_when_one_is_configured() -> None:
