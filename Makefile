@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 ENV := eval "$$($(PYTHON) -m devcluster env)"; export PATH="$(CURDIR)/$(VENV)/bin:$$PATH";
 UNIT := not cluster and not tensorflow
 
-.PHONY: help install up operators env down test lint test-unit test-trainer test-cluster soak lock
+.PHONY: help install up operators env down test lint test-unit test-trainer test-cluster soak docs lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ test-cluster: $(VENV)/dev operators ## the tests on the embedded cluster: Linux,
 
 soak: $(VENV)/dev operators ## the long chaos, re-run and replace tests, whose figures are in docs
 	@$(ENV) pytest -m soak
+
+docs: $(VENV)/run ## write the tables of settings in README.md and docs/config.md again
+	$(PYTHON) -m components.settings_table
 
 lock: $(VENV)/uv ## pin every Python package again after an edit of pyproject.toml
 	$(VENV)/bin/uv pip compile pyproject.toml --group devcluster $(COMPILE) -o requirements.lock

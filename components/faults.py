@@ -5,6 +5,7 @@ import json
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Any, NoReturn, Union, get_args, get_origin
 
 import pulumi
@@ -85,10 +86,10 @@ def fields_by_key(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
 
 
 def nested_model(annotation: Any) -> type[BaseModel] | None:
-    """The model inside an annotation such as `Model`, `Model | None` or `tuple[Model, ...]`."""
+    """The model inside an annotation such as `Model`, `Model | None`, `tuple[Model, ...]` or `dict[str, Model]`."""
     if isinstance(annotation, type) and get_origin(annotation) is None:
         return annotation if issubclass(annotation, BaseModel) else None
-    if get_origin(annotation) in (Annotated, Union, types.UnionType, tuple):
+    if get_origin(annotation) in (Annotated, Union, types.UnionType, tuple, dict):
         return next((model for part in get_args(annotation) if (model := nested_model(part))), None)
     return None
 
@@ -101,6 +102,12 @@ def all_keys(model: type[BaseModel], above: str = "") -> Iterator[str]:
             yield from all_keys(inner, f"{above}{key}.")
 
 
+def accepted_words(field: FieldInfo) -> str:
+    """The words of the field's type, be it optional or not; "" when it has none."""
+    parts = [getattr(part, "__metadata__", ()) for part in get_args(field.annotation)]
+    return next((data.text for data in chain(field.metadata, *parts) if isinstance(data, Accepts)), "")
+
+
 def _accepts(path: Sequence[str | int], model: type[BaseModel]) -> str:
     """What the setting at the path accepts: its own words, or the keys of the object that it is."""
     words = "the settings that the README lists"
@@ -110,9 +117,8 @@ def _accepts(path: Sequence[str | int], model: type[BaseModel]) -> str:
         if field is None:
             continue  # an item of a list or a map: described with the whole
         where = nested_model(field.annotation)
-        own = [data.text for data in field.metadata if isinstance(data, Accepts)]
-        if own:
-            words = own[0]
+        if own := accepted_words(field):
+            words = own
         elif where:
             words = f"an object with the keys {', '.join(fields_by_key(where))}"
     return words

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from components import settings
+from components import settings, settings_table
 from components.clashes import longest_job_name
 from components.faults import all_keys, fields_by_key, nested_model
 from components.field_types import quantity
@@ -75,6 +75,18 @@ def test_the_schema_is_printed() -> None:
     schema = yaml.safe_load(printed.stdout)
     assert schema["additionalProperties"] is False
     assert set(schema["properties"]) == set(fields_by_key(settings.Settings))
+
+
+def test_the_tables_are_those_that_make_docs_writes() -> None:
+    assert settings_table.CONFIG.read_text() == settings_table.config_page()
+    assert settings_table.README.read_text() == settings_table.readme_page(settings_table.README.read_text())
+
+
+def test_every_key_of_the_schema_is_in_the_table() -> None:
+    schema = settings.Settings.model_json_schema(by_alias=True)
+    in_table = {key.rpartition(".")[2] for key, _ in settings_table.every_field(settings.Settings)}
+    models = [schema, *schema["$defs"].values()]
+    assert {key for model in models for key in model["properties"]} == in_table
 
 
 def test_settings_are_read_only() -> None:
