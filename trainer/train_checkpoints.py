@@ -9,6 +9,7 @@ from env_settings import InputError
 KEEP = 3
 """Checkpoints kept, so that a broken one leaves others to go back to."""
 _PREFIX = "step"
+_FINISHED = "finished"
 
 
 class Checkpoints:
@@ -21,6 +22,25 @@ class Checkpoints:
         self._manager = tf.train.CheckpointManager(
             self._checkpoint, folder, max_to_keep=KEEP, checkpoint_name=_PREFIX, checkpoint_interval=None
         )
+
+    def drop_finished(self, run: str) -> bool:
+        """Remove the checkpoints of another run that has finished; whether there were any.
+
+        What another run left unfinished stays: this run takes it up.
+        """
+        mark = self._folder / _FINISHED
+        if not mark.exists() or mark.read_text() == run:
+            return False
+        for path in self._folder.glob(f"{_PREFIX}-*"):
+            path.unlink()
+        mark.unlink()  # last: an interrupted removal is finished by the next attempt
+        return True
+
+    def mark_finished(self, run: str) -> None:
+        """Note that the run is over: the next one starts afresh."""
+        draft = self._folder / f"{_FINISHED}.tmp"
+        draft.write_text(run)
+        draft.replace(self._folder / _FINISHED)
 
     def restore(self) -> list[str]:
         """Read the newest checkpoint that is whole; returns a warning for each one that is not.

@@ -1,5 +1,10 @@
-"""Going on where an earlier attempt of the same run ended."""
+"""Going on where an earlier attempt ended.
 
+A gang that restarts goes on from its last checkpoint. So does a TrainJob that replaces one which failed, was deleted or
+was scaled while it was training. One that replaces a finished run starts afresh.
+"""
+
+import os
 from typing import TYPE_CHECKING
 
 from env_settings import make_folder
@@ -31,8 +36,13 @@ class Recovery:
         """
         if not self._enabled:
             return 0
-        for warning in self._files.restore() if self._files else []:
-            say(f"WARNING: {warning}")
+        if self._files:
+            # New for each TrainJob; the same after restarts of its gang, and after suspend and resume.
+            run = os.environ.get("JOBSET_UID", "")
+            if run and self._files.drop_finished(run):
+                say("the run that left its checkpoints here has finished: starting afresh")
+            for warning in self._files.restore():
+                say(f"WARNING: {warning}")
         self._engine.copy_from_worker_0()
         done, steps_per_epoch = self._engine.position
         if done and steps_per_epoch != self._steps_per_epoch:
@@ -43,6 +53,14 @@ class Recovery:
         if done:
             say(f"resuming after step {done}")
         return done
+
+    def finish(self) -> None:
+        """The last step is done and saved."""
+        if self._files and (run := os.environ.get("JOBSET_UID")):
+            try:
+                self._files.mark_finished(run)
+            except OSError as error:  # the result is worth more than the mark
+                say(f"WARNING: the end of this run is not noted: {error}")
 
     def save_after(self, step: int, *, at_once: bool) -> None:
         """Save when it is time to, or `at_once`; each worker calls it after every step."""

@@ -55,6 +55,7 @@ def _run(engine: Engine, settings: Settings, training: Examples, test: Examples,
             say(f"stopped by SIGTERM after step {step} of {total}")
             engine.barrier()  # nobody leaves before worker 0 has saved
             return EXIT_SIGTERM
+    recovery.finish()
     seconds, totals = time.monotonic() - started, engine.last_totals
     progress.result(totals, _evaluate(engine, *test), seconds=seconds)
     return 0

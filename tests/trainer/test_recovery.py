@@ -149,6 +149,33 @@ def test_more_epochs_go_on_from_the_result(job: Job, undisturbed: list[str]) -> 
     assert results(job.attempt()[1]) == undisturbed[2:]
 
 
+def test_a_new_run_takes_up_what_another_has_not_finished(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOBSET_UID", "first")
+    job.attempt(stop_after=12)
+    monkeypatch.setenv("JOBSET_UID", "second")
+    assert "resuming after step 13" in job.attempt()[1]
+
+
+def test_a_new_run_after_a_finished_one_starts_afresh(
+    job: Job, undisturbed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOBSET_UID", "first")
+    job.attempt()
+    monkeypatch.setenv("JOBSET_UID", "second")
+    _, before = job.attempt(stop_after=9)
+    assert "has finished: starting afresh" in before
+    assert job.checkpoints() == [5, 10]
+    assert results(before) + results(job.attempt()[1]) == undisturbed
+
+
+def test_a_finished_run_whose_gang_restarts_does_not_train_again(
+    job: Job, undisturbed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOBSET_UID", "first")
+    job.attempt()
+    assert results(job.attempt()[1]) == undisturbed[-1:]
+
+
 def test_with_other_batches_the_epoch_begun_starts_anew(job: Job) -> None:
     job.attempt(stop_after=16)
     code, after = job.attempt(batch=20)

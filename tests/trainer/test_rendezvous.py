@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import json
 import re
+import socket
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -300,3 +302,15 @@ def test_whatever_a_caller_says_worker_0_goes_on(line: bytes, capfd: pytest.Capt
 
     run(case())
     assert "turned away" in capfd.readouterr().out
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
+def test_pods_with_ipv6_alone_can_call_in() -> None:
+    async def case() -> dict[str, Any]:
+        gang = [replace(worker, address="::1") for worker in a_gang(2)]
+        leader = asyncio.create_task(agree(gang[0], 2, FakeDns(), QUICK))
+        answer = await say_hello(gang[1], gang[0])
+        leader.cancel()
+        return answer
+
+    assert "welcome" in run(case())
