@@ -49,7 +49,7 @@ test-unit: $(VENV)/dev ## the fast tests: no root, no cluster
 test-trainer: $(VENV)/dev ## real TensorFlow worker processes on loopback
 	$(VENV)/bin/pytest -m tensorflow
 
-test-cluster: $(VENV)/dev operators ## the tests on the embedded cluster: Linux, root and Go
+test-cluster: $(VENV)/dev operators chromium ## the tests on the embedded cluster: Linux, root and Go
 	@$(ENV) pytest -m "cluster and not soak"
 
 soak: $(VENV)/dev operators ## the long chaos, re-run and replace tests, whose figures are in docs
@@ -57,6 +57,10 @@ soak: $(VENV)/dev operators ## the long chaos, re-run and replace tests, whose f
 
 docs: $(VENV)/run ## write the tables of settings in README.md and docs/config.md again
 	$(PYTHON) -m components.settings_table
+
+chromium: # a browser for the test that looks at TensorBoard
+	@command -v chromium >/dev/null || { apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
 
 lock: $(VENV)/uv ## pin every Python package again after an edit of pyproject.toml
 	$(VENV)/bin/uv pip compile pyproject.toml --group devcluster $(COMPILE) -o requirements.lock

@@ -59,7 +59,7 @@ def deployment_manifest(args: TensorBoardArgs) -> dict[str, Any]:
         "name": "tensorboard",
         "image": args.get("image") or DEFAULT_IMAGE,
         "imagePullPolicy": args.get("image_pull_policy", "IfNotPresent"),
-        "command": ["tensorboard"],
+        "command": ["python3", "-m", "tensorboard.main"],
         "args": [f"--logdir={logs['mount_path']}/{args['namespace']}", "--bind_all", f"--port={PORT}"],
         "ports": [{"name": "http", "containerPort": PORT}],
         "readinessProbe": {"httpGet": {"path": "/", "port": "http"}},
