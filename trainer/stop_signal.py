@@ -38,6 +38,10 @@ class StopSignal:
         """Whether SIGTERM has come."""
         return self._requested.is_set()
 
+    def wait(self, seconds: float) -> None:
+        """Return when SIGTERM has come, or after so many seconds."""
+        self._requested.wait(seconds)
+
     def _wait(self) -> None:
         signal.sigwait({signal.SIGTERM})
         self._requested.set()

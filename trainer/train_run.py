@@ -15,6 +15,9 @@ from train_settings import Settings
 LINGER = 1.0
 """Seconds between the last collective and the end: a worker that leaves while its peers still fetch their part of it
 makes them fail (https://github.com/tensorflow/tensorflow/issues/58434)."""
+LAST = 3.0
+"""Seconds that a worker which has lost another one waits before it fails too: the Job's policy on exit codes has to see
+the one that failed first."""
 
 Examples = tuple[Images, Labels]
 
@@ -27,6 +30,7 @@ def run(settings: Settings, training: Examples, test: Examples, stop: StopSignal
     except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
         # All see it at once when a worker dies. The reason is in the log of the one that died.
         say(f"lost another worker: {str(error).splitlines()[0]}")
+        stop.wait(LAST)
         return EXIT_SIGTERM if stop.requested else EXIT_FAILURE
     time.sleep(LINGER)
     return code

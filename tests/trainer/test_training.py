@@ -62,6 +62,17 @@ def test_sigterm_to_one_worker_stops_all_after_the_same_step_and_they_resume_the
     assert len(again[0].epochs) == 2
 
 
+@pytest.mark.tensorflow
+@pytest.mark.timeout(300)
+def test_a_worker_that_fails_takes_the_others_with_it_and_is_the_first_to_end(data: Path) -> None:
+    gang = start_gang(2, DATA_DIR=str(data), CHECKPOINT_DIR="/proc/{index}/none")
+    failed = finish(gang[0])
+    assert (failed.code, gang[1].poll()) == (2, None)
+    assert "CHECKPOINT_DIR='/proc/0/none': No such file or directory; expected a folder to write to" in failed.errors
+    (other,) = finish_gang(gang[1:])
+    assert (other.code, "[Training] lost another worker: " in other.output) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("env", "message"),
     [
