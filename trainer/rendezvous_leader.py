@@ -57,7 +57,9 @@ class Leader:
         await listener.open(self._me.address, self._me.port)
         progress = asyncio.create_task(self._report_progress())
         try:
-            return await asyncio.wait_for(self._settle(), self._timing.timeout)
+            hosts = await asyncio.wait_for(self._settle(), self._timing.timeout)
+            await self._start()
+            return hosts
         except asyncio.TimeoutError:
             error = RendezvousError(f"no agreement after {self._timing.timeout:g} s: {self._status()}")
             await self._abort(error)
@@ -74,7 +76,7 @@ class Leader:
                 member.channel.close()
 
     async def _settle(self) -> list[str]:
-        """Look until the membership is complete, in DNS, and confirmed by all; then let everyone go."""
+        """The membership, once it is complete, in DNS, and confirmed by all."""
         since = time.monotonic()
         was_complete = False
         last_look: object = None
@@ -99,7 +101,7 @@ class Leader:
             if final and (look != last_try[0] or time.monotonic() - last_try[1] > SLOWEST):
                 hosts = self._members.hosts
                 if await self._confirmed(hosts):
-                    await self._start()
+                    self._members.started = True
                     return hosts
                 last_try = (look, time.monotonic())
             await self._pause(gap)
@@ -157,7 +159,6 @@ class Leader:
 
     async def _start(self) -> None:
         """Let everyone go. A member that cannot hear it any more fails, and its gang with it; none starts otherwise."""
-        self._members.started = True
         members = self._members.all
         sent = await asyncio.gather(*(member.channel.send("go") for member in members), return_exceptions=True)
         for member, result in zip(members, sent, strict=True):
