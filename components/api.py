@@ -44,6 +44,7 @@ NETWORKS_ANNOTATION: Final = "k8s.v1.cni.cncf.io/networks"
 CORE_API: Final = "v1"
 CONFIG_MAP_KIND: Final = "ConfigMap"
 POD_KIND: Final = "Pod"
+EVENT_KIND: Final = "Event"
 NAMESPACE_KIND: Final = "Namespace"
 SERVICE_KIND: Final = "Service"
 APPS_API: Final = "apps/v1"
@@ -61,6 +62,7 @@ PLURALS: Final[Mapping[str, str]] = {
     DEPLOYMENT_KIND: "deployments",
     NAMESPACE_KIND: "namespaces",
     POD_KIND: "pods",
+    EVENT_KIND: "events",
     PRIORITY_CLASS_KIND: "priorityclasses",
     SERVICE_KIND: "services",
     NETWORK_POLICY_KIND: "networkpolicies",

@@ -65,45 +65,6 @@ def wait_for_old_gang(namespace: str, job_name: str) -> Hook:
     return hook
 
 
-class Verdict:
-    """How an awaited job ended; a failure is told once in an update, whether this update ran the job or found it so."""
-
-    def __init__(self) -> None:
-        self._told = False
-
-    async def hook(self, args: pulumi.ResourceHookArgs) -> None:
-        """After create and update: fail the update when the job Failed, with the Trainer's own reason."""
-        if failure := failure_of((args.new_outputs or {}).get("status")):
-            self._told = True
-            raise RuntimeError(failure)
-
-    def result(self, status: Mapping[str, Any] | None) -> str:
-        """Complete, Failed, or empty while the job runs.
-
-        Raises RunError for a job that an earlier update left Failed. A preview only warns, or nobody could get past it
-        to mend the job.
-        """
-        failure = failure_of(status)
-        if failure and not self._told:
-            if not pulumi.runtime.is_dry_run():
-                raise pulumi.RunError(failure)
-            pulumi.log.warn(failure)
-        complete = _conditions(status).get("Complete", {}).get("status") == "True"
-        return "Failed" if failure else "Complete" if complete else ""
-
-
-def failure_of(status: Mapping[str, Any] | None) -> str:
-    """Why the TrainJob of this status Failed, in one line; "" when it did not."""
-    failed = _conditions(status).get("Failed", {})
-    if failed.get("status") != "True":
-        return ""
-    return f"the TrainJob Failed ({failed.get('reason')}): {failed.get('message')}; change runId to retry"
-
-
-def _conditions(status: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]]:
-    return {condition["type"]: condition for condition in (status or {}).get("conditions") or []}
-
-
 def _left_of(kubeconfig: Kubeconfig, namespace: str, job_name: str) -> Iterator[Mapping[str, Any]]:
     """What the cluster still has of a TrainJob: itself, its JobSet, its PodGroup and its pods."""
     for api_version, kind in (

@@ -35,6 +35,19 @@ def gang_pods(kubeconfig: Kubeconfig, namespace: str, job_name: str) -> list[dic
     return [{"kind": api.POD_KIND, **pod} for pod in found.get("items", [])]
 
 
+def events(kubeconfig: Kubeconfig, namespace: str) -> list[dict[str, Any]]:
+    """What the cluster's controllers have lately reported about the namespace's objects."""
+    found = get(kubeconfig, _collection(api.CORE_API, api.EVENT_KIND, namespace)) or {}
+    return list(found.get("items", []))
+
+
+def last_lines(kubeconfig: Kubeconfig, namespace: str, pod: str, lines: int) -> list[str]:
+    """The end of the training container's log; empty when the pod, or its log, is gone."""
+    path = f"{_collection(api.CORE_API, api.POD_KIND, namespace)}/{pod}/log"
+    text = _get(kubeconfig, path, {"container": api.NODE, "tailLines": str(lines)})
+    return (text or b"").decode(errors="replace").splitlines()
+
+
 def _collection(api_version: str, kind: str, namespace: str | None) -> str:
     root = "/apis" if "/" in api_version else "/api"
     scope = f"/namespaces/{namespace}" if namespace else ""
@@ -47,10 +60,16 @@ def _client(kubeconfig: Kubeconfig) -> "ApiClient":
 
 
 def get(kubeconfig: Kubeconfig, path: str, **query: str) -> dict[str, Any] | None:
-    """What a GET answers; None for 404. Without the library's classes for each kind: custom kinds have none.
+    """The object that a GET answers with; None for 404. Without the library's classes: custom kinds have none.
 
     Raises ForbiddenError for 403, and RuntimeError when the API server does not answer or refuses otherwise.
     """
+    text = _get(kubeconfig, path, query)
+    answer: dict[str, Any] | None = None if text is None else json.loads(text)
+    return answer
+
+
+def _get(kubeconfig: Kubeconfig, path: str, query: Mapping[str, str]) -> bytes | None:
     from urllib3.exceptions import HTTPError
 
     client = _client(kubeconfig)
@@ -63,7 +82,7 @@ def get(kubeconfig: Kubeconfig, path: str, **query: str) -> dict[str, Any] | Non
     )
     try:
         response = client.call_api(*request, _request_timeout=ANSWER_SECONDS)
-        text = response.read()
+        text: bytes = response.read()
     except HTTPError as error:
         raise RuntimeError(f"the Kubernetes API server does not answer: {' '.join(str(error).split())}") from error
     if response.status == 404:
@@ -71,8 +90,7 @@ def get(kubeconfig: Kubeconfig, path: str, **query: str) -> dict[str, Any] | Non
     if response.status != 200:
         refused = ForbiddenError if response.status == 403 else RuntimeError
         raise refused(f"the Kubernetes API server refuses GET {path}: {response.status} {_message(text)}")
-    answer: dict[str, Any] = json.loads(text)
-    return answer
+    return text
 
 
 def _message(text: bytes) -> str:

@@ -26,8 +26,8 @@ Made by `make docs` from [components/settings.py](../components/settings.py); ed
 
 All keys go into `Pulumi.<stack>.yaml`, with the project's name before the first part (`tftrainer:numNodes`), or are set
 with `pulumi config set numNodes 3` and, inside an object, `pulumi config set --path volcano.queue.weight 2`. A wrong
-key, type or value is refused at preview with one line that says what is accepted. Amounts are Kubernetes quantities (`500m`,
-`16Gi`), times are whole seconds. `[]` stands for the items of a list, `*` for a name of your own.
+key, type or value is refused at preview with one line that says what is accepted. Amounts are Kubernetes quantities
+(`500m`, `16Gi`), times are whole seconds. `[]` stands for the items of a list, `*` for a name of your own.
 
 NCCL's variables have no settings of their own: they go into `env`, or with InfiniBand into `infiniband.ncclEnv`.
 

@@ -9,6 +9,7 @@ from components import api, cluster
 from components.clashes import longest_job_name
 from components.faults import ConfigError
 from components.kubernetes_object import KubernetesObject
+from components.waiting import AwaitedJob
 
 ONE_DAY_SECONDS = 24 * 60 * 60
 FINISHED = "jsonpath={.status.conditions[?(@.type=='Complete'||@.type=='Failed')].status}=True"
@@ -63,7 +64,7 @@ class TrainJob(pulumi.ComponentResource):
     def __init__(self, name: str, args: TrainJobArgs, opts: pulumi.ResourceOptions | None = None):
         manifest = train_job_manifest(args)
         super().__init__("tftrainer:index:TrainJob", name, {}, opts)
-        verdict = cluster.Verdict() if _awaits(args) else None
+        awaited = AwaitedJob(args["namespace"], args["job_name"]) if _awaits(args) else None
         job = KubernetesObject(
             name,
             manifest,
@@ -73,17 +74,21 @@ class TrainJob(pulumi.ComponentResource):
                 replace_on_changes=IMMUTABLE,
                 replacement_trigger=args.get("run_trigger"),
                 hooks=pulumi.ResourceHookBinding(
-                    before_create=[cluster.wait_for_old_gang(args["namespace"], args["job_name"])],
-                    after_create=[verdict.hook] if verdict else None,
-                    after_update=[verdict.hook] if verdict else None,
+                    before_create=[
+                        cluster.wait_for_old_gang(args["namespace"], args["job_name"]),
+                        *([awaited.begin] if awaited else []),
+                    ],
+                    before_update=[awaited.begin] if awaited else None,
+                    after_create=[awaited.end] if awaited else None,
+                    after_update=[awaited.end] if awaited else None,
                 ),
             ),
         )
         self.job_name = job.metadata.apply(lambda metadata: str(metadata["name"]))
         outputs: dict[str, Any] = {"job_name": self.job_name}
-        if verdict:
+        if awaited:
             # No hook runs for a job that this update leaves as it was, and one that had Failed is still Failed.
-            outputs["result"] = job.status.apply(verdict.result)
+            outputs["result"] = job.status.apply(awaited.result)
         self.register_outputs(outputs)
 
 

@@ -28,7 +28,7 @@ class Change:
             # The provider, the components and the stack are Pulumi's own: only objects in the cluster count here.
             if step.type.startswith("kubernetes:"):
                 self.operations[f"{kind}/{step.urn.split('::')[-1]}"] = str(step.op.value)
-        elif event.diagnostic_event:
+        elif event.diagnostic_event and event.diagnostic_event.severity != "debug":
             self.output += event.diagnostic_event.message
 
     @property

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-import pulumi
 import pytest
 
 from components import api, cluster, live_objects
@@ -107,38 +106,3 @@ def test_a_job_of_somebody_elses_is_refused_at_once(stand_in: Any) -> None:
     stand_in(Cluster(TrainJob={}))
     with pytest.raises(RuntimeError, match="TrainJob digits exists already in namespace default"):
         call(cluster.wait_for_old_gang("default", "digits"), an_event("TrainJob"))
-
-
-def condition(kind: str, status: str = "True") -> dict[str, Any]:
-    return {"conditions": [{"type": kind, "status": status, "reason": "Why", "message": "what happened"}]}
-
-
-@pytest.mark.parametrize(
-    ("status", "want"),
-    [
-        pytest.param(None, "", id="no status yet"),
-        pytest.param({}, "", id="no conditions yet"),
-        pytest.param(condition("Suspended"), "", id="suspended"),
-        pytest.param(condition("Failed", "False"), "", id="not failed"),
-        pytest.param(condition("Complete"), "Complete", id="complete"),
-    ],
-)
-def test_how_a_job_ended(status: Any, want: str) -> None:
-    verdict = cluster.Verdict()
-    call(verdict.hook, an_event("TrainJob", outputs={"status": status}))
-    assert verdict.result(status) == want
-
-
-FAILURE = r"^the TrainJob Failed \(Why\): what happened; change runId to retry$"
-
-
-def test_a_job_that_fails_fails_the_update_with_its_reason_once() -> None:
-    verdict = cluster.Verdict()
-    with pytest.raises(RuntimeError, match=FAILURE):
-        call(verdict.hook, an_event("TrainJob", outputs={"status": condition("Failed")}))
-    assert verdict.result(condition("Failed")) == "Failed"
-
-
-def test_a_job_that_had_failed_fails_the_update_too() -> None:
-    with pytest.raises(pulumi.RunError, match=FAILURE):
-        cluster.Verdict().result(condition("Failed"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components import kubeconfig, launch, preflight
+from components import diagnosis, kubeconfig, launch, preflight
 from tests.unit.recording import Registered, Run, run
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +24,7 @@ FAILED = {
 def _no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubeconfig, "require_reachable", lambda _: None)
     monkeypatch.setattr(preflight, "require_ready", lambda *_: None)
+    monkeypatch.setattr(diagnosis, "first_failure", lambda *_: "")
     monkeypatch.setattr(signal, "signal", lambda *_: None)  # Ctrl-C is the test runner's
 
 
