@@ -2,17 +2,22 @@
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 from kubernetes import config
 
+from tests.cluster.jobs import Job, Lab
 from tests.cluster.objects import kind_of, listed
 from tests.cluster.program import Program
+from tests.cluster.recording import Worker, recording
 
 NODE = "devcluster"
+EPOCHS = 40
+"""Epochs of the runs that are disturbed: about twenty seconds of training on two cores, after ten of starting up."""
+IMAGE = "localhost/tftrainer/tensorflow:2.21.0"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -30,6 +35,49 @@ def namespace() -> Iterator[str]:
     kind_of("v1", "Namespace").create(body={"metadata": {"name": name}})
     yield name
     kind_of("v1", "Namespace").delete(name=name)
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A stack with the runtime alone, for jobs that come and go by hand, with a checkpoint every ten steps."""
+    name = f"test-{uuid.uuid4().hex[:6]}"
+    kind_of("v1", "Namespace").create(body={"metadata": {"name": name}})
+    checkpoints = tmp_path_factory.mktemp("checkpoints")
+    shape = {"job": {"enabled": False}, "checkpoints": {"hostPath": str(checkpoints), "everySteps": 10}}
+    program = Program(tmp_path_factory.mktemp("lab"), small_job(name) | shape)
+    program.up()
+    with recording(name) as found:
+        yield Lab(name, f"{name}-runtime", checkpoints, found)
+    kind_of("v1", "Namespace").delete(name=name)
+    program.destroy()
+
+
+class MakeJob(Protocol):
+    def __call__(self, *, command: Sequence[str] = (), **env: object) -> Job: ...
+
+
+@pytest.fixture
+def make_job(lab: Lab) -> Iterator[MakeJob]:
+    """Make TrainJobs, yet to be applied, that are removed after the test."""
+    jobs: list[Job] = []
+
+    def make(*, command: Sequence[str] = (), **env: object) -> Job:
+        jobs.append(lab.job(f"job-{uuid.uuid4().hex[:6]}", command, **env))
+        return jobs[-1]
+
+    yield make
+    for job in jobs:
+        job.remove()
+
+
+@pytest.fixture(scope="session")
+def undisturbed(lab: Lab) -> Worker:
+    """Worker 0 of a run of EPOCHS epochs that nothing has happened to."""
+    job = lab.job("undisturbed", EPOCHS=EPOCHS)
+    job.apply()
+    assert job.wait_for_end() == "Complete"
+    job.remove()
+    return job.workers[0]
 
 
 class Deploy(Protocol):
@@ -57,7 +105,7 @@ def small_job(namespace: str) -> dict[str, Any]:
         "namespace": namespace,
         "numNodes": 2,
         "epochs": 1,
-        "image": "localhost/tftrainer/tensorflow:2.21.0",
+        "image": IMAGE,
         "resources": {"cpu": "200m", "memory": "1Gi"},
         "data": {"hostPath": "/var/lib/tftrainer/cifar-10-batches-py"},
         "job": {"name": "digits"},
