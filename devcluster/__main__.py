@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from devcluster import checks, cluster, environment, lifecycle
+from devcluster import checks, cluster, environment, lifecycle, namespace, simulation
 from devcluster.addresses import NODE
 from devcluster.catalog import CONTAINERD_VERSION, KUBERNETES_VERSION
 from devcluster.errors import DevclusterError
@@ -13,6 +13,8 @@ from devcluster.images import Store
 from devcluster.paths import Cache
 
 EXIT_UNHEALTHY = 3
+MAX_SIMULATED_NODES = 5000
+"""What Kubernetes itself is made for: https://kubernetes.io/docs/setup/best-practices/cluster-large/"""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -22,7 +24,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         match arguments.command:
             case "up":
-                lifecycle.up(cache)
+                lifecycle.up(cache, arguments.simulated_nodes)
             case "down":
                 lifecycle.down(cache)
             case "status":
@@ -43,13 +45,25 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m devcluster", description="An embedded single-node Kubernetes.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("up", help="build what is missing and start the cluster; leave a healthy one alone")
+    up = commands.add_parser("up", help="build what is missing and start the cluster; leave a healthy one alone")
+    up.add_argument(
+        "--simulated-nodes",
+        type=_node_count,
+        metavar="N",
+        help="have N nodes with GPUs beside the real one, on which pods only seem to run (default: as many as before)",
+    )
     commands.add_parser("down", help="stop the cluster and remove it; keep what was built")
     commands.add_parser("status", help="say how the cluster is; exit status 3 if it is not well")
     load = commands.add_parser("load-image", help="import an image archive, as of `docker save`, into the cluster")
     load.add_argument("archive", type=Path, metavar="FILE.tar")
     commands.add_parser("env", help='print what a shell needs to use the cluster: eval "$(python -m devcluster env)"')
     return parser
+
+
+def _node_count(text: str) -> int:
+    if not text.isdecimal() or int(text) > MAX_SIMULATED_NODES:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of nodes; accepted: 0 to {MAX_SIMULATED_NODES}")
+    return int(text)
 
 
 def _status(cache: Cache) -> int:
@@ -62,6 +76,9 @@ def _status(cache: Cache) -> int:
     for name, pid in health.daemons.items():
         print(f"{name:24} {f'pid {pid}' if pid else 'does not run'}")
     print(f"node {NODE:19} Kubernetes {KUBERNETES_VERSION}, containerd {CONTAINERD_VERSION}")
+    if nodes := simulation.recorded(cache):
+        pid = namespace.running(cache).get("kwok")
+        print(f"{'kwok':24} {f'pid {pid}' if pid else 'does not run'}, {nodes} simulated nodes")
     print("; ".join(health.problems) or "healthy")
     return EXIT_UNHEALTHY if health.problems else 0
 

@@ -1,8 +1,9 @@
 """Everything that is made from Go modules. Versions are in `tools/*/go.mod`; a few are repeated here as names."""
 
 import json
+from pathlib import Path
 
-from devcluster.builds import Binary, Copy, Extract, Module, PulumiPlugin, Tool
+from devcluster.builds import Artifact, Binary, Copy, Extract, Module, PulumiPlugin, Tool
 
 KUBERNETES_VERSION = "v1.36.3"
 CONTAINERD_VERSION = "v2.2.9"
@@ -132,3 +133,12 @@ EXTRACTS = (
         executable=True,
     ),
 )
+
+# Only for simulated nodes, see simulation.py.
+KWOK = Binary("kwok", Tool("kwok"), "sigs.k8s.io/kwok/cmd/kwok")
+# Not its pod-complete.yaml: a simulated pod runs until it is deleted, so that what competes for nodes keeps competing.
+KWOK_STAGES = tuple(
+    Extract(KWOK.tool, Copy("sigs.k8s.io/kwok", f"kustomize/stage/{file}", f"kwok/{Path(file).name}"))
+    for file in ("node/fast/node-initialize.yaml", "pod/fast/pod-ready.yaml", "pod/fast/pod-delete.yaml")
+)
+SIMULATION: tuple[Artifact, ...] = (KWOK, *KWOK_STAGES)

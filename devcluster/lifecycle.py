@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import checks, cluster, digits, environment, images, namespace, packages
+from devcluster import checks, cluster, digits, environment, images, namespace, packages, simulation
 from devcluster.builds import Artifact, Keys
-from devcluster.catalog import BINARIES, EXTRACTS
+from devcluster.catalog import BINARIES, EXTRACTS, SIMULATION
 from devcluster.errors import DevclusterError
 from devcluster.go_build import GoBuild, drop_go_caches, remove_tree
 from devcluster.images import Image, ImageBuild, Store
@@ -36,11 +36,12 @@ class Plan:
     images: list[Image]
 
     @classmethod
-    def make(cls, cache: Cache) -> "Plan":
+    def make(cls, cache: Cache, simulated_nodes: int = 0) -> "Plan":
         keys, store = Keys(cache), Store(cache)
+        wanted: tuple[Artifact, ...] = (*BINARIES, *EXTRACTS, *(SIMULATION if simulated_nodes else ()))
         return cls(
             packages.missing(),
-            [artifact for artifact in (*BINARIES, *EXTRACTS) if not keys.is_current(artifact)],
+            [artifact for artifact in wanted if not keys.is_current(artifact)],
             [image for image in images.IMAGES if not store.is_current(image)],
         )
 
@@ -58,8 +59,12 @@ class Plan:
         return f"{todo}: needs {self.disk_gib:.0f} GiB of disk meanwhile, at most 12 GiB stay"
 
 
-def up(cache: Cache) -> None:
+def up(cache: Cache, simulated_nodes: int | None = None) -> None:
     """Build what is missing and start the cluster, unless it runs and is well.
+
+    Args:
+        cache: where everything is.
+        simulated_nodes: how many of them it is to have beside the real one. Default: as many as before, at first none.
 
     Raises:
         DevclusterError: the machine lacks something, or a step failed.
@@ -69,11 +74,13 @@ def up(cache: Cache) -> None:
     with _locked(cache):
         _refuse_foreign_cluster(cache)
         health = _settled_health(cache)
-        plan = Plan.make(cache)
+        nodes = simulation.recorded(cache) if simulated_nodes is None else simulated_nodes
+        plan = Plan.make(cache, nodes)
         _check(cache, plan, health)
         if plan.artifacts or plan.images:
             print(plan.describe(), flush=True)
-        progress = Progress(bool(plan.packages) + len(plan.artifacts) + len(plan.images) + 2)
+        simulates = bool(nodes or simulation.recorded(cache))
+        progress = Progress(bool(plan.packages) + len(plan.artifacts) + len(plan.images) + 2 + simulates)
         if plan.packages:
             with progress.step(f"install {' '.join(plan.packages)}"):
                 packages.install(plan.packages)
@@ -94,6 +101,11 @@ def up(cache: Cache) -> None:
         if reasons:
             with progress.step("wait for its DNS"):
                 cluster.wait_for_dns(cache)
+        if simulates:
+            with progress.step(f"have {nodes} simulated nodes"):
+                mapped = simulation.scale(cache, nodes)
+            if not mapped:
+                print("Volcano is not installed, so it knows no network of these nodes: repeat this when it is")
         shutil.rmtree(cache.build, ignore_errors=True)
     print('cluster is up; for a shell to use it: eval "$(python -m devcluster env)"')
 

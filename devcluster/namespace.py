@@ -62,6 +62,21 @@ def create(cache: Cache) -> Namespace:
     return Namespace(_child(process.pid), commands)
 
 
+def join(cache: Cache, argv: list[str | Path], log: Path) -> None:
+    """Start a program beside the daemons of the cluster that runs, in its groups and on its network."""
+    groups = cgroups.create(cgroups.hierarchies())
+    enter = ["nsenter", f"--net=/proc/{running(cache)['kube-apiserver']}/ns/net"]
+    with log.open("w") as output:
+        subprocess.Popen(  # noqa: S603 (the shell gets a constant program)
+            ["/bin/sh", "-c", _JOIN, "sh", " ".join(map(str, groups)), *enter, *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env={"PATH": os.defpath + ":/usr/sbin:/sbin", "LANG": "C.UTF-8"},
+        )
+
+
 def owner() -> Path | None:
     """State folder of the cluster that runs on this machine, ours or another cache's; None if there is none."""
     for pid in cgroups.pids(cgroups.hierarchies()):
