@@ -2,6 +2,7 @@
 
 import charts
 import pytest
+import yaml
 
 OCI = "oci://registry.example/charts/chart"
 
@@ -30,6 +31,15 @@ def test_every_image_comes_from_the_mirror_when_one_is_configured() -> None:
     assert charts.jobset(OCI, mirror, "Always").values["image"]["repository"] == f"{mirror}/jobset/jobset"
     assert charts.trainer(OCI, mirror, "Always", {}).values["image"]["registry"] == mirror
     assert charts.volcano(OCI, mirror, "Always").values["basic"]["image_registry"] == mirror
+
+
+def test_volcano_schedules_as_its_chart_does_and_heeds_the_network_too() -> None:
+    text = charts.volcano(OCI, "", "IfNotPresent").values["custom"]["scheduler_config_override"]
+    plugins = [plugin["name"] for tier in yaml.safe_load(text)["tiers"] for plugin in tier["plugins"]]
+    assert plugins == [
+        *["priority", "gang", "conformance", "overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack"],
+        "network-topology-aware",
+    ]
 
 
 @pytest.mark.parametrize(
