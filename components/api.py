@@ -75,9 +75,17 @@ PLURALS: Final[Mapping[str, str]] = {
 """Kind → its name in the API server's paths."""
 
 # --- pulumi-kubernetes (https://www.pulumi.com/registry/packages/kubernetes/installation-configuration/) ---
+FIELD_MANAGER_ANNOTATION: Final = "pulumi.com/patchFieldManager"
+FORCE_ANNOTATION: Final = "pulumi.com/patchForce"
 DELETION_PROPAGATION_ANNOTATION: Final = "pulumi.com/deletionPropagationPolicy"
 WAIT_FOR_ANNOTATION: Final = "pulumi.com/waitFor"
 TIMEOUT_ANNOTATION: Final = "pulumi.com/timeoutSeconds"
+
+# --- This program's own ---
+OWNER_ANNOTATION: Final = "tftrainer/owner"
+"""Which stack made the object."""
+RUN_ANNOTATION: Final = "tftrainer/run"
+"""On a TrainJob: what it runs, as a fingerprint."""
 
 # --- Environment of the training container ---
 ENV_NUM_WORKERS: Final = "TF_NUM_WORKERS"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pulumi
 
-from components import api, live_objects
+from components import api, live_objects, ownership
 from components.kubeconfig import Kubeconfig
 
 Hook = Callable[[pulumi.ResourceHookArgs], Awaitable[None]]
@@ -19,16 +19,18 @@ MARGIN_SECONDS = 60
 
 
 def refuse_existing(remedy: str) -> Hook:
-    """A before-create hook: fail when the cluster has the object already, for then somebody else owns it.
+    """A before-create hook: fail when the cluster has the object already and somebody else owns it.
 
-    The provider would take it over without a word, and destroying either stack would delete it under the other.
+    The provider would take it over without a word, and destroying either stack would delete it under the other; only
+    an object that an earlier update of this stack made, and was killed before it could say so, is to be taken over.
     `remedy` says what to do instead.
     """
     kubeconfig = Kubeconfig.of_stack()
 
     def check(manifest: Mapping[str, Any]) -> None:
         kind, name, namespace = manifest["kind"], manifest["metadata"]["name"], manifest["metadata"].get("namespace")
-        if live_objects.find(kubeconfig, manifest["apiVersion"], kind, name, namespace) is not None:
+        found = live_objects.find(kubeconfig, manifest["apiVersion"], kind, name, namespace)
+        if found is not None and not ownership.is_ours(found, manifest):
             where = f" in namespace {namespace}" if namespace else ""
             raise RuntimeError(f"{kind} {name} exists already{where} and does not belong to this stack; {remedy}")
 
@@ -43,11 +45,22 @@ def wait_for_old_gang(namespace: str, job_name: str) -> Hook:
 
     Deleting a TrainJob returns before its JobSet, pods and PodGroup are gone. A new job's pods would have the old ones'
     host names, and workers of two runs would meet. Fails when the old pods outlive their grace period by a minute, or
-    when a TrainJob of this name exists and is not being deleted.
+    when somebody else has a TrainJob of this name. One that a killed update of this stack left is taken up as it runs,
+    or deleted when it runs something else.
     """
     kubeconfig = Kubeconfig.of_stack()
 
-    def wait() -> None:
+    def wait(wanted: Mapping[str, Any]) -> None:
+        job = live_objects.find(kubeconfig, api.TRAINER_API, api.TRAIN_JOB_KIND, job_name, namespace)
+        if job is not None and "deletionTimestamp" not in job["metadata"]:
+            if not ownership.is_ours(job, wanted):
+                raise RuntimeError(
+                    f"TrainJob {job_name} exists already in namespace {namespace} and does not belong to this stack; "
+                    "delete it or choose another job.name"
+                )
+            if ownership.is_same_run(job, wanted):
+                return
+            live_objects.delete(kubeconfig, api.TRAINER_API, api.TRAIN_JOB_KIND, job_name, namespace)
         deadline: float | None = None
         while left := list(_left_of(kubeconfig, namespace, job_name)):
             if deadline is None:
@@ -59,8 +72,8 @@ def wait_for_old_gang(namespace: str, job_name: str) -> Hook:
                 )
             time.sleep(POLL_SECONDS)
 
-    async def hook(_: pulumi.ResourceHookArgs) -> None:
-        await asyncio.to_thread(wait)
+    async def hook(args: pulumi.ResourceHookArgs) -> None:
+        await asyncio.to_thread(wait, args.new_inputs or {})
 
     return hook
 
@@ -73,14 +86,8 @@ def _left_of(kubeconfig: Kubeconfig, namespace: str, job_name: str) -> Iterator[
         (api.VOLCANO_API, api.POD_GROUP_KIND),
     ):
         found = live_objects.find(kubeconfig, api_version, kind, job_name, namespace)
-        if found is None:
-            continue
-        if kind == api.TRAIN_JOB_KIND and "deletionTimestamp" not in found["metadata"]:
-            raise RuntimeError(
-                f"TrainJob {job_name} exists already in namespace {namespace} and does not belong to this stack; "
-                "delete it or choose another job.name"
-            )
-        yield found
+        if found is not None:
+            yield found
     yield from live_objects.gang_pods(kubeconfig, namespace, job_name)
 
 

@@ -1,4 +1,4 @@
-"""Reading objects from the stack's cluster, as the API server has them now."""
+"""Objects of the stack's cluster, as the API server has them now."""
 
 import functools
 import json
@@ -28,6 +28,12 @@ def find(
     return get(kubeconfig, f"{_collection(api_version, kind, namespace)}/{name}")
 
 
+def delete(kubeconfig: Kubeconfig, api_version: str, kind: str, name: str, namespace: str | None = None) -> None:
+    """Delete the object, in the background; one that is gone already is fine."""
+    path = f"{_collection(api_version, kind, namespace)}/{name}"
+    _ask(kubeconfig, "DELETE", path, {"propagationPolicy": "Background"})
+
+
 def gang_pods(kubeconfig: Kubeconfig, namespace: str, job_name: str) -> list[dict[str, Any]]:
     """The pods of a TrainJob's JobSet, in any phase."""
     path = _collection(api.CORE_API, api.POD_KIND, namespace)
@@ -44,7 +50,7 @@ def events(kubeconfig: Kubeconfig, namespace: str) -> list[dict[str, Any]]:
 def last_lines(kubeconfig: Kubeconfig, namespace: str, pod: str, lines: int) -> list[str]:
     """The end of the training container's log; empty when the pod, or its log, is gone."""
     path = f"{_collection(api.CORE_API, api.POD_KIND, namespace)}/{pod}/log"
-    text = _get(kubeconfig, path, {"container": api.NODE, "tailLines": str(lines)})
+    text = _ask(kubeconfig, "GET", path, {"container": api.NODE, "tailLines": str(lines)})
     return (text or b"").decode(errors="replace").splitlines()
 
 
@@ -64,17 +70,17 @@ def get(kubeconfig: Kubeconfig, path: str, **query: str) -> dict[str, Any] | Non
 
     Raises ForbiddenError for 403, and RuntimeError when the API server does not answer or refuses otherwise.
     """
-    text = _get(kubeconfig, path, query)
+    text = _ask(kubeconfig, "GET", path, query)
     answer: dict[str, Any] | None = None if text is None else json.loads(text)
     return answer
 
 
-def _get(kubeconfig: Kubeconfig, path: str, query: Mapping[str, str]) -> bytes | None:
+def _ask(kubeconfig: Kubeconfig, method: str, path: str, query: Mapping[str, str]) -> bytes | None:
     from urllib3.exceptions import HTTPError
 
     client = _client(kubeconfig)
     request = client.param_serialize(
-        "GET",
+        method,
         path,
         query_params=list(query.items()),
         header_params={"Accept": "application/json", "Accept-Encoding": "gzip"},
@@ -89,7 +95,7 @@ def _get(kubeconfig: Kubeconfig, path: str, query: Mapping[str, str]) -> bytes |
         return None
     if response.status != 200:
         refused = ForbiddenError if response.status == 403 else RuntimeError
-        raise refused(f"the Kubernetes API server refuses GET {path}: {response.status} {_message(text)}")
+        raise refused(f"the Kubernetes API server refuses {method} {path}: {response.status} {_message(text)}")
     return text
 
 

@@ -7,6 +7,7 @@ import pulumi
 
 from components import api, cluster
 from components.kubernetes_object import KubernetesObject
+from components.ownership import marked
 
 IF_IT_EXISTS = "choose another job.name"
 
@@ -39,7 +40,7 @@ class GangNetworkPolicy(pulumi.ComponentResource):
         super().__init__("tftrainer:index:GangNetworkPolicy", name, {}, opts)
         KubernetesObject(
             name,
-            policy_manifest(args["job_name"], args["namespace"]),
+            marked(name, policy_manifest(args["job_name"], args["namespace"]), self),
             pulumi.ResourceOptions(
                 parent=self, hooks=pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing(IF_IT_EXISTS)])
             ),

@@ -7,6 +7,7 @@ import pulumi
 
 from components import api, cluster
 from components.kubernetes_object import KubernetesObject
+from components.ownership import marked
 from components.training_runtime import DEFAULT_IMAGE
 from components.volumes import VolumeArgs, mount, pod_volume
 
@@ -45,8 +46,8 @@ class TensorBoard(pulumi.ComponentResource):
         super().__init__("tftrainer:index:TensorBoard", name, {}, opts)
         hooks = pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing(IF_IT_EXISTS)])
         child = pulumi.ResourceOptions(parent=self, hooks=hooks)
-        KubernetesObject(name, deployment_manifest(args), child)
-        service = KubernetesObject(name, service_manifest(args), child)
+        KubernetesObject(name, marked(f"{name}-deployment", deployment_manifest(args), self), child)
+        service = KubernetesObject(name, marked(f"{name}-service", service_manifest(args), self), child)
         self.service_name = service.metadata.apply(lambda metadata: str(metadata["name"]))
         self.register_outputs({"service_name": self.service_name})
 

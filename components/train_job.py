@@ -5,7 +5,7 @@ from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
-from components import api, cluster
+from components import api, cluster, ownership
 from components.clashes import longest_job_name
 from components.faults import ConfigError
 from components.kubernetes_object import KubernetesObject
@@ -62,17 +62,20 @@ class TrainJob(pulumi.ComponentResource):
     """Name of the TrainJob, of its JobSet, its PodGroup and its DNS domain."""
 
     def __init__(self, name: str, args: TrainJobArgs, opts: pulumi.ResourceOptions | None = None):
-        manifest = train_job_manifest(args)
+        manifest, trigger = train_job_manifest(args), args.get("run_trigger")
         super().__init__("tftrainer:index:TrainJob", name, {}, opts)
         awaited = AwaitedJob(args["namespace"], args["job_name"]) if _awaits(args) else None
+        # What makes a run another one, which `suspend` does not.
+        run = ownership.fingerprint({**manifest["spec"], "suspend": None}, trigger)
+        manifest["metadata"]["annotations"][api.RUN_ANNOTATION] = run
         job = KubernetesObject(
             name,
-            manifest,
+            ownership.marked(name, manifest, self),
             pulumi.ResourceOptions(
                 parent=self,
                 delete_before_replace=True,
                 replace_on_changes=IMMUTABLE,
-                replacement_trigger=args.get("run_trigger"),
+                replacement_trigger=trigger,
                 hooks=pulumi.ResourceHookBinding(
                     before_create=[
                         cluster.wait_for_old_gang(args["namespace"], args["job_name"]),

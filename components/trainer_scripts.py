@@ -1,5 +1,7 @@
 """The ConfigMap with what runs in the pods: the launcher, the built-in training and the user's own script."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
@@ -26,9 +28,10 @@ class TrainerScripts(pulumi.ComponentResource):
     """An immutable ConfigMap; new content is a new one, under a new name.
 
     So a running or a resumed job never meets scripts that it did not start with: the runtime and then the job take up
-    the new name before the old ConfigMap is removed. The name is Pulumi's own (this component's and eight random
-    characters), never the content's: after an update that failed half-way, going back to the old content would create
-    the very object that the next update is still to delete.
+    the new name before the old ConfigMap is removed. The name has eight random characters, new ones for new content,
+    and nothing of the content itself: after an update that failed half-way, going back to the old content would create
+    the very object that the next update is still to delete. They are in the stack's state before the ConfigMap is in
+    the cluster, so that an update that was killed in between is finished under the same name.
 
     Raises ConfigError when the script cannot be read, or all of them exceed what a ConfigMap holds (1 MiB).
     """
@@ -39,9 +42,13 @@ class TrainerScripts(pulumi.ComponentResource):
     def __init__(self, name: str, args: TrainerScriptsArgs, opts: pulumi.ResourceOptions | None = None):
         data = read_scripts(args.get("script"))
         super().__init__("tftrainer:index:TrainerScripts", name, {}, opts)
+        content = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+        drawn = pulumi.Stash(
+            name, input=content, opts=pulumi.ResourceOptions(parent=self, replace_on_changes=["input"])
+        )
         config_map = KubernetesObject(
             name,
-            scripts_manifest(args["namespace"], data),
+            scripts_manifest(drawn.id.apply(lambda id_: f"{name}-{id_[:8]}"), args["namespace"], data),
             pulumi.ResourceOptions(parent=self, replace_on_changes=["data"]),
         )
         # Through the object's own output, so that whatever mounts it also waits for it.
@@ -73,12 +80,12 @@ def read_scripts(script: str | None, sources: Path = SOURCES) -> dict[str, str]:
     return data
 
 
-def scripts_manifest(namespace: pulumi.Input[str], data: Mapping[str, str]) -> dict[str, Any]:
-    """The ConfigMap's manifest, without a name."""
+def scripts_manifest(name: pulumi.Input[str], namespace: pulumi.Input[str], data: Mapping[str, str]) -> dict[str, Any]:
+    """The ConfigMap's manifest."""
     return {
         "apiVersion": api.CORE_API,
         "kind": api.CONFIG_MAP_KIND,
-        "metadata": {"namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "immutable": True,
         "data": dict(data),
     }

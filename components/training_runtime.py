@@ -8,6 +8,7 @@ import pulumi
 from components import api, cluster
 from components.kubernetes_object import KubernetesObject
 from components.network import InfiniBandArgs, infiniband_annotations, infiniband_resources
+from components.ownership import marked
 from components.volumes import VolumeArgs, pod_volumes
 
 DEFAULT_IMAGE = "tensorflow/tensorflow:2.21.0"
@@ -93,7 +94,7 @@ class TensorFlowRuntime(pulumi.ComponentResource):
         super().__init__("tftrainer:index:TensorFlowRuntime", name, {}, opts)
         runtime = KubernetesObject(
             name,
-            manifest,
+            marked(name, manifest, self),
             pulumi.ResourceOptions(
                 parent=self,
                 hooks=pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing(IF_IT_EXISTS)]),

@@ -7,6 +7,7 @@ import pulumi
 
 from components import api, cluster
 from components.kubernetes_object import KubernetesObject
+from components.ownership import marked
 
 IF_IT_EXISTS = "set volcano.queue.create to false to use it, or choose another volcano.queue.name"
 
@@ -38,7 +39,7 @@ class VolcanoQueue(pulumi.ComponentResource):
         super().__init__("tftrainer:index:VolcanoQueue", name, {}, opts)
         queue = KubernetesObject(
             name,
-            manifest,
+            marked(name, manifest, self),
             pulumi.ResourceOptions(
                 parent=self,
                 hooks=pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing(IF_IT_EXISTS)]),

@@ -55,9 +55,11 @@ class _Answers(mocks.Mocks):
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         kind = args.typ.rpartition(":")[2]
+        if args.typ == "pulumi:index:Stash":
+            return drawn(args.name, args.inputs), args.inputs
         if not args.typ.startswith("kubernetes:"):
             return None, {}
-        metadata = {"name": autoname(args.name, args.inputs), **args.inputs["metadata"]}
+        metadata = args.inputs["metadata"]
         id_ = "/".join(filter(None, [metadata.get("namespace"), metadata.get("name")]))  # as the provider forms it
         return id_, {**args.inputs, "metadata": metadata, "status": self.statuses.get(kind)}
 
@@ -65,9 +67,9 @@ class _Answers(mocks.Mocks):
         raise AssertionError(f"the program calls {args.token}, and needs no function of any provider")
 
 
-def autoname(name: str, inputs: Mapping[str, Any]) -> str:
-    """A name for an object without one: the provider's are random, here the same inputs give the same name."""
-    return f"{name}-{hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:8]}"
+def drawn(name: str, inputs: Mapping[str, Any]) -> str:
+    """A stash's id: the engine draws it at random, here the same inputs give the same id."""
+    return hashlib.sha256(json.dumps([name, inputs], sort_keys=True).encode()).hexdigest()
 
 
 @dataclass

@@ -18,12 +18,18 @@ class Cluster:
 
     def __init__(self, vanish_after: int = 1_000_000, **objects: Any) -> None:
         self.objects, self.looks, self.vanish_after = objects, 0, vanish_after
+        self.deleted: list[str] = []
 
     def find(self, _kubeconfig: Any, _api: str, kind: str, name: str, namespace: str | None = None) -> Any:
         if kind == "TrainJob":
             self.looks += 1
         found = self.objects.get(kind) if self.looks <= self.vanish_after else None
         return None if found is None else {"kind": kind, "metadata": {"name": name, **found}}
+
+    def delete(self, _kubeconfig: Any, _api: str, kind: str, name: str, namespace: str | None = None) -> None:
+        self.deleted.append(f"{kind} {namespace}/{name}")
+        self.objects[kind] = {"deletionTimestamp": "now"}
+        self.vanish_after = self.looks + 2
 
     def pods(self, _kubeconfig: Any, namespace: str, job_name: str) -> list[Mapping[str, Any]]:
         names = self.objects.get("Pod", []) if self.looks <= self.vanish_after else []
@@ -37,6 +43,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(Kubeconfig, "of_stack", classmethod(lambda cls: cls()))
         monkeypatch.setattr(live_objects, "find", stand_in.find)
         monkeypatch.setattr(live_objects, "gang_pods", stand_in.pods)
+        monkeypatch.setattr(live_objects, "delete", stand_in.delete)
         monkeypatch.setattr(cluster, "POLL_SECONDS", 0.0)
         monkeypatch.setattr(cluster, "MARGIN_SECONDS", 0.05)
         monkeypatch.setattr(cluster, "GRACE_SECONDS", 0)
@@ -74,7 +81,7 @@ def test_an_object_in_a_namespace_is_looked_for_there(stand_in: Any) -> None:
 
 def test_a_job_starts_at_once_when_nothing_of_its_name_is_left(stand_in: Any) -> None:
     stand_in(Cluster())
-    call(cluster.wait_for_old_gang("default", "digits"), an_event("TrainJob"))
+    call(cluster.wait_for_old_gang("default", "digits"), an_event("TrainJob", inputs={"metadata": {}}))
 
 
 @pytest.mark.parametrize(
@@ -89,14 +96,15 @@ def test_a_job_starts_at_once_when_nothing_of_its_name_is_left(stand_in: Any) ->
 def test_a_job_waits_for_what_is_left_of_the_earlier_one(stand_in: Any, left: dict[str, Any]) -> None:
     leaving = Cluster(vanish_after=3, **left)
     stand_in(leaving)
-    call(cluster.wait_for_old_gang("default", "digits"), an_event("TrainJob"))
+    call(cluster.wait_for_old_gang("default", "digits"), an_event("TrainJob", inputs={"metadata": {}}))
     assert leaving.looks == 4
+    assert leaving.deleted == []
 
 
 def test_pods_that_never_end_are_named(stand_in: Any) -> None:
     stand_in(Cluster(Pod=["digits-node-0-0", "digits-node-0-1"]))
     with pytest.raises(TimeoutError) as late:
-        call(cluster.wait_for_old_gang("default", "digits"), an_event("TrainJob"))
+        call(cluster.wait_for_old_gang("default", "digits"), an_event("TrainJob", inputs={"metadata": {}}))
     assert str(late.value) == (
         "the earlier digits does not end: Pod digits-node-0-0, Pod digits-node-0-1 still in namespace default"
     )
@@ -105,4 +113,37 @@ def test_pods_that_never_end_are_named(stand_in: Any) -> None:
 def test_a_job_of_somebody_elses_is_refused_at_once(stand_in: Any) -> None:
     stand_in(Cluster(TrainJob={}))
     with pytest.raises(RuntimeError, match="TrainJob digits exists already in namespace default"):
-        call(cluster.wait_for_old_gang("default", "digits"), an_event("TrainJob"))
+        call(cluster.wait_for_old_gang("default", "digits"), an_event("TrainJob", inputs={"metadata": {}}))
+
+
+def annotated(owner: str, run: str = "1") -> dict[str, Any]:
+    return {"annotations": {api.OWNER_ANNOTATION: owner, api.RUN_ANNOTATION: run}}
+
+
+def test_an_object_that_a_killed_update_of_this_stack_left_is_taken_up(stand_in: Any) -> None:
+    stand_in(Cluster(Queue=annotated("us")))
+    wanted = {**QUEUE, "metadata": {"name": "tensorflow", **annotated("us")}}
+    call(cluster.refuse_existing("set volcano.queue.create to false"), an_event("Queue", inputs=wanted))
+
+
+def test_the_mark_of_another_stack_is_refused(stand_in: Any) -> None:
+    stand_in(Cluster(Queue=annotated("them")))
+    wanted = {**QUEUE, "metadata": {"name": "tensorflow", **annotated("us")}}
+    with pytest.raises(RuntimeError, match="does not belong to this stack"):
+        call(cluster.refuse_existing("set volcano.queue.create to false"), an_event("Queue", inputs=wanted))
+
+
+def test_a_job_that_a_killed_update_left_is_taken_up_as_it_runs(stand_in: Any) -> None:
+    left = Cluster(TrainJob=annotated("us", "1"), JobSet={}, Pod=["digits-node-0-0"])
+    stand_in(left)
+    wanted = an_event("TrainJob", inputs={"metadata": annotated("us", "1")})
+    call(cluster.wait_for_old_gang("default", "digits"), wanted)
+    assert left.deleted == []
+
+
+def test_a_job_that_a_killed_update_left_makes_room_for_another_run(stand_in: Any) -> None:
+    left = Cluster(TrainJob=annotated("us", "1"), JobSet={}, Pod=["digits-node-0-0"])
+    stand_in(left)
+    wanted = an_event("TrainJob", inputs={"metadata": annotated("us", "2")})
+    call(cluster.wait_for_old_gang("default", "digits"), wanted)
+    assert left.deleted == ["TrainJob default/digits"]

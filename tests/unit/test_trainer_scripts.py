@@ -66,10 +66,10 @@ def test_a_script_too_big_for_a_config_map(sources: Path, tmp_path: Path) -> Non
 
 
 def test_nobody_changes_a_config_map_of_scripts() -> None:
-    assert scripts_manifest("default", {"a.py": "1"}) == {
+    assert scripts_manifest("scripts-1", "default", {"a.py": "1"}) == {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"namespace": "default"},
+        "metadata": {"name": "scripts-1", "namespace": "default"},
         "immutable": True,
         "data": {"a.py": "1"},
     }
