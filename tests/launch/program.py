@@ -18,6 +18,16 @@ from components.launch_queue import LaunchQueue
 queue = LaunchQueue("queue", json.loads(pulumi.Config().require("queue")))
 pulumi.export("name", queue.queue_name)
 """
+JOB_ALONE = """
+import json
+
+import pulumi
+
+from components.volcano_job import VolcanoJob
+
+job = VolcanoJob("job", json.loads(pulumi.Config().require("job")))
+pulumi.export("name", job.job_name)
+"""
 LAUNCH_SECTION = """
 import pulumi
 
@@ -50,6 +60,9 @@ class Program:
 
     def set_queue(self, **args: Any) -> None:
         self.stack.set_config("queue", auto.ConfigValue(json.dumps(args)))
+
+    def set_job(self, **args: Any) -> None:
+        self.stack.set_config("job", auto.ConfigValue(json.dumps(args)))
 
     def set_launch(self, **section: Any) -> None:
         self.stack.set_config("launch", auto.ConfigValue(json.dumps(section)))

@@ -3,6 +3,7 @@
 The macros are filled in by the agent's own function.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from wandb.sdk.launch.utils import recursive_macro_sub
 from components.api import env_list
 from components.launch_template import tutorial
 from components.volcano_job import VOLCANO_JOB_API, volcano_job
-from tests.cluster.objects import named, wait_until
+from tests.cluster.objects import kind_of, named, wait_until
 from tests.launch.builders import a_hardened_template
 from tests.launch.images import SCRIPT_IN_IMAGE, TRAINING_IMAGE
-from tests.launch.volcano import FINAL, submit
+from tests.launch.program import JOB_ALONE, Program
+from tests.launch.volcano import FINAL, Job, submit
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -99,6 +101,32 @@ def test_in_the_tutorials_template_a_failing_worker_starts_again_for_ever(namesp
 
     wait_until("the worker was started three times", restarted)
     assert job.phase == "Running"
+
+
+def test_after_an_eviction_the_gang_starts_again_and_completes(namespace: str) -> None:
+    template = a_hardened_template(replicas=WORKERS)
+    job = submit(namespace, as_launched(template, namespace, {"STEP_SECONDS": "0.2"}))
+    job.wait_for_ranks(WORKERS + 1)
+    kind_of("v1", "Pod").delete(name=f"{job.name}-worker-1", namespace=namespace)
+    assert job.wait_for(*FINAL, seconds=300) == "Completed"
+    assert job.status["retryCount"] == 1
+
+
+def test_a_job_of_the_stacks_own_is_replaced_when_it_changes_and_gone_with_the_stack(
+    namespace: str, tmp_path: Path
+) -> None:
+    program = Program(tmp_path, JOB_ALONE)
+    task = {"name": "master", "replicas": 1, "image": TRAINING_IMAGE, "env": {"WANDB_MODE": "disabled"}}
+    args = {"job_name": "alone", "namespace": namespace, "plugins": {"pytorch": ["--master=master"]}}
+    program.set_job(**args, tasks=[task])
+    program.up()
+    job = Job(namespace, "alone")
+    assert job.wait_for(*FINAL) == "Completed"
+    program.set_job(**args, tasks=[task, {**task, "name": "worker"}])
+    assert program.up() == {"same": 2, "replace": 1}
+    assert job.wait_for(*FINAL) == "Completed"
+    program.destroy()
+    assert job.phase == "gone"
 
 
 def test_the_gangs_size_is_all_of_it(namespace: str) -> None:
