@@ -1,0 +1,64 @@
+"""Training goes on while parts of the cluster do not."""
+
+import time
+
+import pytest
+from kubernetes import client
+
+from tests.cluster.conftest import EPOCHS, MakeJob
+from tests.cluster.jobs import SIZE, final_loss
+from tests.cluster.node import interface_down, restart_daemon
+from tests.cluster.objects import listed, wait_until
+from tests.cluster.recording import Worker
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+NOISE = 0.01
+
+
+def api_answers() -> bool:
+    try:
+        return bool(listed("v1", "Node"))
+    except Exception:
+        return False
+
+
+def restart_dns() -> None:
+    """Delete CoreDNS' pod without a grace period; its Deployment makes another."""
+    client.CoreV1Api().delete_collection_namespaced_pod(
+        "kube-system", label_selector="k8s-app=kube-dns", grace_period_seconds=0
+    )
+
+
+def test_kubelet_api_server_and_dns_are_restarted_and_training_does_not_notice(
+    make_job: MakeJob, undisturbed: Worker
+) -> None:
+    job = make_job(EPOCHS=EPOCHS)
+    job.apply()
+    job.wait_for_training()
+    restart_daemon("kubelet")
+    restart_dns()
+    time.sleep(3)
+    restart_daemon("kube-apiserver")
+    wait_until("the API server is back", api_answers, 60)
+    assert job.wait_for_end(300) == "Complete"
+    assert {worker.attempt for worker in job.workers} == {0}
+    assert final_loss(job.workers[0]) == pytest.approx(final_loss(undisturbed), abs=NOISE)
+
+
+def test_a_worker_that_is_cut_off_for_twenty_seconds_does_not_stop_the_job(
+    make_job: MakeJob, undisturbed: Worker
+) -> None:
+    job = make_job(EPOCHS=EPOCHS)
+    job.apply()
+    job.wait_for_training(epoch=5)
+    cut = time.time()
+    with interface_down(job.running[1]):
+        time.sleep(20)
+    assert job.wait_for_end(300) == "Complete"
+    finished = [worker for worker in job.workers if worker.exit_code == 0]
+    assert len(finished) == SIZE
+    assert final_loss(finished[0]) == pytest.approx(final_loss(undisturbed), abs=NOISE)
+    assert job.lab.recording.overlaps(job.name) == []
+    for worker in job.workers:
+        print(worker, "left", round((worker.ended or 0) - cut), "s after the cut with", worker.exit_code)
