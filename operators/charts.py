@@ -19,7 +19,6 @@ tiers:
     enablePreemptable: false
   - name: conformance
 - plugins:
-  - name: overcommit
   - name: drf
     enablePreemptable: false
   - name: predicates
@@ -28,7 +27,10 @@ tiers:
   - name: binpack
   - name: network-topology-aware
 """
-"""The chart's own configuration and one more plugin: without it, a gang's networkTopology is ignored without a word.
+"""The chart's own configuration but for two plugins, as in Volcano's guide to network topologies.
+
+With network-topology-aware: without it, a gang's networkTopology is ignored without a word. Without overcommit: with
+it, jobs waiting in a queue that has its share keep jobs of other queues from being considered, and nodes stay idle.
 https://github.com/volcano-sh/volcano/blob/v1.15.1/docs/user-guide/how_to_use_network_topology_aware_scheduling.md
 """
 

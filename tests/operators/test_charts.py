@@ -33,11 +33,11 @@ def test_every_image_comes_from_the_mirror_when_one_is_configured() -> None:
     assert charts.volcano(OCI, mirror, "Always").values["basic"]["image_registry"] == mirror
 
 
-def test_volcano_schedules_as_its_chart_does_and_heeds_the_network_too() -> None:
+def test_volcano_heeds_networks_and_lets_no_queue_keep_others_waiting() -> None:
     text = charts.volcano(OCI, "", "IfNotPresent").values["custom"]["scheduler_config_override"]
     plugins = [plugin["name"] for tier in yaml.safe_load(text)["tiers"] for plugin in tier["plugins"]]
     assert plugins == [
-        *["priority", "gang", "conformance", "overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack"],
+        *["priority", "gang", "conformance", "drf", "predicates", "proportion", "nodeorder", "binpack"],
         "network-topology-aware",
     ]
 
