@@ -137,8 +137,9 @@ EXTRACTS = (
 # Only for simulated nodes, see simulation.py.
 KWOK = Binary("kwok", Tool("kwok"), "sigs.k8s.io/kwok/cmd/kwok")
 # Not its pod-complete.yaml: a simulated pod runs until it is deleted, so that what competes for nodes keeps competing.
+# For pod-delete.yaml we have stages/pod-end.yaml.
 KWOK_STAGES = tuple(
     Extract(KWOK.tool, Copy("sigs.k8s.io/kwok", f"kustomize/stage/{file}", f"kwok/{Path(file).name}"))
-    for file in ("node/fast/node-initialize.yaml", "pod/fast/pod-ready.yaml", "pod/fast/pod-delete.yaml")
+    for file in ("node/fast/node-initialize.yaml", "pod/fast/pod-ready.yaml")
 )
 SIMULATION: tuple[Artifact, ...] = (KWOK, *KWOK_STAGES)

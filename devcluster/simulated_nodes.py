@@ -7,6 +7,7 @@ kwok-manage-nodes-and-pods/), so that manifests written for kwok elsewhere work 
 from typing import Any
 
 NODES_PER_LEAF = 16
+NODE_PREFIX = "simulated-"
 LABEL, LABEL_VALUE = "type", "kwok"
 SELECTOR = f"{LABEL}={LABEL_VALUE}"
 """Selects all of them."""
@@ -27,7 +28,7 @@ RESOURCES = {
 
 
 def node_names(count: int) -> list[str]:
-    return [f"simulated-{index:05}" for index in range(count)]
+    return [f"{NODE_PREFIX}{index:05}" for index in range(count)]
 
 
 def leaf_names(count: int) -> list[str]:

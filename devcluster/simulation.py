@@ -14,11 +14,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from devcluster import namespace, simulated_nodes
-from devcluster.addresses import NODE_IP
+from devcluster.addresses import NODE, NODE_IP
 from devcluster.catalog import KWOK, KWOK_STAGES
 from devcluster.errors import DevclusterError
 from devcluster.kube import Kubectl
-from devcluster.paths import Cache
+from devcluster.paths import PACKAGE, Cache
 
 _LEASE_SECONDS = 120
 """kwok renews a node's lease after a quarter of it; Kubernetes gives up a node after 50 s, and each request costs CPU.
@@ -26,7 +26,9 @@ https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/kwok/controllers/control
 """
 _POD_CIDR = "10.245.0.0/16"
 """Addresses that pods are said to have. Nothing answers there."""
+_OUR_STAGE = PACKAGE / "stages" / "pod-end.yaml"
 _NODES_PATH = "/api/v1/nodes"
+_LEASES_PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _HYPER_NODES_PATH = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 
 
@@ -46,6 +48,8 @@ def scale(cache: Cache, count: int) -> bool:
     """
     _record(cache).write_text(str(count))
     if count and "kwok" not in namespace.running(cache):
+        # It would wait until those that an earlier kwok holds expire, and nodes get lost meanwhile.
+        Kubectl(cache)("delete", "--raw", f"{_LEASES_PATH}?{urlencode({'fieldSelector': f'metadata.name!={NODE}'})}")
         namespace.join(cache, _argv(cache), cache.logs / "kwok.log")
     _scale_nodes(cache, count)
     mapped = _scale_network(cache, count)
@@ -58,7 +62,7 @@ def _argv(cache: Cache) -> list[str | Path]:
     return [
         KWOK.path(cache),
         f"--kubeconfig={cache.kubeconfig}",
-        *(f"--config={stage.path(cache)}" for stage in KWOK_STAGES),
+        *(f"--config={file}" for file in (*(stage.path(cache) for stage in KWOK_STAGES), _OUR_STAGE)),
         f"--manage-nodes-with-label-selector={simulated_nodes.SELECTOR}",
         "--manage-all-nodes=false",
         f"--node-lease-duration-seconds={_LEASE_SECONDS}",
