@@ -48,7 +48,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     program.up()
     with recording(name) as found:
         yield Lab(name, f"{name}-runtime", checkpoints, found)
-    kind_of("v1", "Namespace").delete(name=name)
+    kind_of("v1", "Namespace").delete(name=name)  # jobs that a failed test has left keep the runtime from going
     program.destroy()
 
 

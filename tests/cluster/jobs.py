@@ -1,8 +1,8 @@
 """TrainJobs by hand, as a user of kubectl has them, beside a stack that has the runtime alone."""
 
 import contextlib
-import re
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from tests.cluster.objects import conditions, kind_of, pods, wait_until
 from tests.cluster.recording import Recording, Worker
 
 SIZE = 2
+PATIENCE = 300.0
+"""Seconds for what takes twenty on a machine that has nothing else to do."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,24 @@ class Job:
         """All its workers ever, oldest first."""
         return self.lab.recording.of(self.name)
 
+    def attempt(self, number: int) -> list[Worker]:
+        """The workers of this attempt, by index."""
+        return _by_index(worker for worker in self.workers if worker.attempt == number)
+
     @property
     def gang(self) -> list[Worker]:
-        """The workers of the pods that run."""
+        """The workers of the pods that run, by index."""
         uids = {pod["metadata"]["uid"] for pod in self.running}
-        return [worker for worker in self.workers if worker.uid in uids]
+        return _by_index(worker for worker in self.workers if worker.uid in uids)
+
+    @property
+    def last_gang(self) -> list[Worker]:
+        """The workers that were created last, by index."""
+        return _by_index(self.workers[-SIZE:])
+
+    @property
+    def is_over(self) -> bool:
+        return bool({"Complete", "Failed"} & set(self.conditions))
 
     @property
     def saved(self) -> int:
@@ -115,25 +130,19 @@ class Job:
         folder = self.lab.checkpoints / self.lab.namespace / self.name
         return max((int(path.stem.rpartition("-")[2]) for path in folder.glob("step-*.index")), default=0)
 
-    @property
-    def epoch(self) -> int:
-        """The last epoch that the gang that runs has finished; 0 before that."""
-        return max((epoch for worker in self.gang for epoch in worker.epochs), default=0)
-
-    def wait_for_training(self, *, epoch: int = 1, seconds: float = 120) -> None:
+    def wait_for_training(self, epoch: int = 1) -> None:
         """Until the whole gang trains and has come to this epoch."""
 
         def trains() -> bool:
             gang = self.gang
             return len(gang) == SIZE and all(worker.epochs and worker.epochs[-1] >= epoch for worker in gang)
 
-        wait_until(f"{self.name} is in epoch {epoch}", trains, seconds)
+        wait_until(f"{self.name} is in epoch {epoch}", trains, PATIENCE)
 
-    def wait_for_end(self, seconds: float = 180) -> str:
+    def wait_for_end(self) -> str:
         """Until the job is over; Complete or Failed."""
-        ends = ("Complete", "Failed")
-        wait_until(f"{self.name} is over", lambda: any(end in self.conditions for end in ends), seconds)
-        return next(end for end in ends if end in self.conditions)
+        wait_until(f"{self.name} is over", lambda: self.is_over, PATIENCE)
+        return "Complete" if "Complete" in self.conditions else "Failed"
 
     def remove(self) -> None:
         """Delete it and wait until nothing of it is left."""
@@ -146,6 +155,10 @@ class Job:
         return kind_of(api.TRAINER_API, api.TRAIN_JOB_KIND)
 
 
+def _by_index(workers: Iterable[Worker]) -> list[Worker]:
+    return sorted(workers, key=lambda worker: worker.index)
+
+
 def final_loss(worker: Worker) -> float:
-    """The loss of the last epoch that the worker has logged."""
-    return float(re.findall(r"epoch \d+/\d+: loss ([\d.]+)", worker.log)[-1])
+    """The loss in the result that worker 0 ends with."""
+    return float(json.loads(worker.lines[-1][1])["loss"])

@@ -1,70 +1,69 @@
 """Violence against the node: its daemons, the workers' processes, their network."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from devcluster import cgroups, namespace
 from devcluster.paths import Cache
+from tests.cluster.recording import Worker
 
 IN_OUR_GROUPS = 'for group in $1; do echo $$ >"$group/cgroup.procs" || exit 1; done; shift; exec "$@"'
 ESTABLISHED = "01"
 
 
-def signal_worker(pod: dict[str, Any], number: signal.Signals) -> None:
-    """Send a signal to every process of the pod's containers, as something on the node would."""
-    for pid in _worker_pids(pod):
-        os.kill(pid, number)
+def signal_worker(worker: Worker, number: signal.Signals) -> None:
+    """Send a signal to every process of the worker, as something on the node would."""
+    for pid in _pids(worker):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def restart_daemon(name: str) -> None:
     """SIGKILL a daemon of the cluster and start it again, as a service manager would."""
-    pid = namespace.running(Cache.from_environment())[name]
-    process = Path(f"/proc/{pid}")
+    running = namespace.running(Cache.from_environment())
+    process = Path(f"/proc/{running[name]}")
     argv = process.joinpath("cmdline").read_text().rstrip("\0").split("\0")
     environment = dict(item.split("=", 1) for item in process.joinpath("environ").read_text().rstrip("\0").split("\0"))
     groups = " ".join(map(str, cgroups.create(cgroups.hierarchies())))
+    inside = ["nsenter", f"--target={running['containerd']}", "--mount", "--net", "--pid"]
     with process.joinpath("fd/1").open("ab") as log:
-        # Inside first, for the namespaces go by a process that is still there.
-        starter = subprocess.Popen(  # noqa: S603
-            ["/bin/sh", "-c", IN_OUR_GROUPS, "sh", groups, *_inside(pid), "sh", "-c", 'read _; exec "$@"', "sh", *argv],
+        os.kill(running[name], signal.SIGKILL)
+        while process.exists():
+            time.sleep(0.05)
+        subprocess.Popen(  # noqa: S603
+            ["/bin/sh", "-c", IN_OUR_GROUPS, "sh", groups, *inside, *argv],
             env=environment,
-            stdin=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
-    os.kill(pid, signal.SIGKILL)
-    while process.exists():
-        pass
-    assert starter.stdin is not None
-    starter.stdin.write(b"go\n")
-    starter.stdin.close()
 
 
-def peers(pod: dict[str, Any], port: int) -> set[str]:
-    """Addresses that the pod has TCP connections with, at `port` on either side."""
-    lines = Path(f"/proc/{_worker_pids(pod)[0]}/net/tcp").read_text().splitlines()[1:]
+def peers(worker: Worker, port: int) -> set[str]:
+    """Addresses that the worker has TCP connections with, at `port` on either side."""
+    lines = Path(f"/proc/{_pids(worker)[0]}/net/tcp").read_text().splitlines()[1:]
     fields = [line.split() for line in lines]
     ends = [(_endpoint(line[1]), _endpoint(line[2])) for line in fields if line[3] == ESTABLISHED]
     return {remote[0] for local, remote in ends if port in (local[1], remote[1])}
 
 
-@contextmanager
-def interface_down(pod: dict[str, Any]) -> Iterator[None]:
-    """Cut the pod off from the network while the block runs: the bridge's end of its cable goes down."""
-    inside_pod = ["nsenter", f"--net=/proc/{_worker_pids(pod)[0]}/ns/net"]
+@contextlib.contextmanager
+def interface_down(worker: Worker) -> Iterator[None]:
+    """Cut the worker off from the network while the block runs: the bridge's end of its cable goes down."""
+    inside_pod = ["nsenter", f"--net=/proc/{_pids(worker)[0]}/ns/net"]
     on_node = ["nsenter", f"--net=/proc/{namespace.running(Cache.from_environment())['kubelet']}/ns/net"]
     [link] = json.loads(_run(*inside_pod, "ip", "-json", "link", "show", "dev", "eth0"))
-    peers = json.loads(_run(*on_node, "ip", "-json", "link", "show"))
-    peer = next(other["ifname"] for other in peers if other["ifindex"] == link["link_index"])
+    links = json.loads(_run(*on_node, "ip", "-json", "link", "show"))
+    peer = next(other["ifname"] for other in links if other["ifindex"] == link["link_index"])
     _run(*on_node, "ip", "link", "set", "dev", peer, "down")
     try:
         yield
@@ -73,17 +72,13 @@ def interface_down(pod: dict[str, Any]) -> Iterator[None]:
         subprocess.run([*on_node, "ip", "link", "set", "dev", peer, "up"], check=False, capture_output=True)  # noqa: S603
 
 
-def _inside(pid: int) -> list[str]:
-    return ["nsenter", f"--target={pid}", "--mount", "--net", "--pid"]
-
-
-def _worker_pids(pod: dict[str, Any]) -> list[int]:
-    """Processes of the pod's containers, without the pause process that holds its network."""
+def _pids(worker: Worker) -> list[int]:
+    """Processes of the worker's pod, without the one that holds its network."""
     found: set[int] = set()
     for root in cgroups.hierarchies():
-        for file in (root / cgroups.ROOT).glob(f"kubepods/**/pod{pod['metadata']['uid']}/**/cgroup.procs"):
+        for file in (root / cgroups.ROOT).glob(f"kubepods/**/pod{worker.uid}/**/cgroup.procs"):
             found.update(int(word) for word in file.read_text().split())
-    return [pid for pid in sorted(found) if not os.readlink(f"/proc/{pid}/exe").endswith("/pause")]
+    return [pid for pid in sorted(found) if Path(f"/proc/{pid}/comm").read_text() != "pause\n"]
 
 
 def _endpoint(text: str) -> tuple[str, int]:

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import IO, Any
 
+from kubernetes.client import ApiException
+from urllib3.exceptions import HTTPError
+
 from components import api
 from devcluster.paths import Cache
 from tests.cluster.objects import kind_of
@@ -31,14 +34,19 @@ class Worker:
     run: str
     """JobSet's uid: one for each TrainJob that was ever created."""
     attempt: int
+    life: int
+    """How many workers of this index the attempt had before: suspending ends them without a new attempt."""
     began: float | None = None
     """When its process started (Unix time); None if it never did."""
     ended: float | None = None
     """When its process ended (Unix time); None while it runs, or when the pod went without that being seen."""
     exit_code: int | None = None
-    deleted: bool = False
     lines: list[tuple[float, str]] = field(default_factory=list)
     """Its log with the time of each line."""
+
+    @property
+    def gang(self) -> tuple[str, int, int]:
+        return self.run, self.attempt, self.life
 
     @property
     def log(self) -> str:
@@ -77,22 +85,21 @@ class Recording:
         return [worker for worker in self._workers.values() if worker.name.startswith(f"{job}-{api.NODE}-0-")]
 
     def overlaps(self, job: str) -> list[str]:
-        """Processes of two gangs that ran at the same time: of one index, or of two runs or attempts."""
-        found = []
+        """Workers that started while one of an earlier gang still ran."""
         workers = [worker for worker in self.of(job) if worker.began is not None]
-        for position, new in enumerate(workers):
-            for old in workers[:position]:
-                same_gang = (old.run, old.attempt) == (new.run, new.attempt) and old.index != new.index
-                if not same_gang and (old.ended or old.last_line) > (new.began or 0.0):
-                    found.append(f"{new} started while {old} was still there")
-        return found
+        return [
+            f"{new} started while {old} was still there"
+            for position, new in enumerate(workers)
+            for old in workers[:position]
+            if old.gang != new.gang and (old.ended or old.last_line) > (new.began or 0.0)
+        ]
 
     def follow_pods(self) -> None:
         while not self._stopped.is_set():
             try:
                 for event in kind_of("v1", "Pod").watch(namespace=self._namespace, timeout=5):
-                    self._note(event["type"], event["raw_object"])
-            except Exception:  # whatever the client raises while the API server is down: some tests kill it
+                    self._note(event["raw_object"])
+            except (ApiException, HTTPError):  # the API server may be down: some tests kill it
                 time.sleep(0.2)
 
     def follow_logs(self) -> None:
@@ -110,26 +117,24 @@ class Recording:
         for log in self._open.values():
             log.close()
 
-    def _note(self, kind: str, pod: dict[str, Any]) -> None:
+    def _note(self, pod: dict[str, Any]) -> None:
         metadata, labels = pod["metadata"], pod["metadata"].get("labels", {})
-        if api.JOBSET_NAME_LABEL not in labels:
+        if api.JOBSET_UID_LABEL not in labels:
             return
-        worker = self._workers.setdefault(
-            metadata["uid"],
-            Worker(
-                metadata["name"],
-                metadata["uid"],
-                int(labels[api.COMPLETION_INDEX_LABEL]),
-                labels[api.JOBSET_UID_LABEL],
-                int(labels[api.RESTART_ATTEMPT_LABEL]),
-            ),
-        )
-        worker.deleted = kind == "DELETED"
+        worker = self._workers.setdefault(metadata["uid"], self._worker(metadata))
         for status in pod["status"].get("containerStatuses", []):
             state = status["state"].get("terminated") or status["state"].get("running") or {}
             worker.began = _seconds(state.get("startedAt")) or worker.began
             worker.ended = _seconds(state.get("finishedAt")) or worker.ended
             worker.exit_code = state.get("exitCode", worker.exit_code)
+
+    def _worker(self, metadata: dict[str, Any]) -> Worker:
+        labels = metadata["labels"]
+        index, run = int(labels[api.COMPLETION_INDEX_LABEL]), labels[api.JOBSET_UID_LABEL]
+        attempt = int(labels[api.RESTART_ATTEMPT_LABEL])
+        before = [worker for worker in self._workers.values() if (worker.run, worker.index) == (run, index)]
+        life = sum(worker.attempt == attempt for worker in before)
+        return Worker(metadata["name"], metadata["uid"], index, run, attempt, life)
 
     def _read(self, uid: str, log: IO[str]) -> None:
         while True:

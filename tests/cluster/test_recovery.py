@@ -9,12 +9,12 @@ import pytest
 from kubernetes import client
 
 from tests.cluster.conftest import EPOCHS, MakeJob
-from tests.cluster.jobs import SIZE, Job, final_loss
+from tests.cluster.jobs import PATIENCE, SIZE, Job, final_loss
 from tests.cluster.node import signal_worker
 from tests.cluster.objects import wait_until
 from tests.cluster.recording import Worker
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 EVERY = 10
 """Steps between two checkpoints, as the lab's runtime has it."""
@@ -23,10 +23,6 @@ MAX_RESTARTS = 3
 NOISE = 0.01
 """Between the final losses, around 0.01, of runs that nothing has happened to: threads add numbers in another order."""
 GRACE = 30.0
-
-
-def attempt(job: Job, number: int) -> list[Worker]:
-    return [worker for worker in job.workers if worker.attempt == number]
 
 
 def assert_nothing_is_lost(old: list[Worker], new: list[Worker]) -> None:
@@ -38,12 +34,9 @@ def assert_nothing_is_lost(old: list[Worker], new: list[Worker]) -> None:
 
 
 def assert_finished_as_if_undisturbed(job: Job, undisturbed: Worker) -> None:
-    assert job.wait_for_end(300) == "Complete"
-    finished = [worker for worker in job.workers if worker.exit_code == 0]
-    assert len(finished) == SIZE
-    for worker in finished:
-        assert worker.epochs[-1] == EPOCHS
-        assert final_loss(worker) == pytest.approx(final_loss(undisturbed), abs=NOISE)
+    assert job.wait_for_end() == "Complete"
+    assert [worker.exit_code for worker in job.last_gang] == [0, 0]
+    assert final_loss(job.last_gang[0]) == pytest.approx(final_loss(undisturbed), abs=NOISE)
     assert job.lab.recording.overlaps(job.name) == []
 
 
@@ -60,12 +53,13 @@ class Kill:
         survivor = next(worker for worker in self.gang if worker.name != self.victim)
         left = (survivor.ended or 0.0) - self.when
         started = max(worker.began or 0.0 for worker in successors) - self.when
-        first = next((when for when, text in successors[0].lines if "images/s" in text), 0.0) - self.when
+        first = next((when for when, text in successors[0].lines if "images/s" in text), None)
+        trained = f"had an epoch after {first - self.when:.0f} s" if first else "had no whole epoch"
         return (
             f"{self.victim} killed {self.when - (survivor.began or 0.0):.0f} s after its start, in epoch "
             f"{max((epoch for worker in self.gang for epoch in worker.epochs), default=0) + 1}; "
             f"the other left after {left:.0f} s with {survivor.exit_code}; the next gang ran after {started:.0f} s, "
-            f"from step {successors[0].first_step}, and had an epoch after {first:.0f} s"
+            f"from step {successors[0].first_step}, and {trained}"
         )
 
 
@@ -74,12 +68,18 @@ def kill_at_random_times(job: Job, kills: int, chance: random.Random) -> list[Ki
     found: list[Kill] = []
     for number in range(kills):
         wait_for_gang(job, number)
-        time.sleep(chance.uniform(0, 20))
-        if is_over(job):
+        wait_for_epochs(job, chance.randrange(7))
+        time.sleep(chance.uniform(0, 3))
+        gang = job.gang
+        if len(gang) < SIZE:
             break
-        gang, victim = job.gang, chance.choice(job.running)
+        victim = chance.choice(gang)
+        kill = Kill(victim.name, time.time(), gang)
         signal_worker(victim, signal.SIGKILL)
-        found.append(Kill(victim["metadata"]["name"], time.time(), gang))
+        wait_for_exit(victim)
+        if victim.exit_code == 0:  # it was too late
+            break
+        found.append(kill)
     return found
 
 
@@ -88,13 +88,20 @@ def wait_for_gang(job: Job, number: int) -> None:
 
     def runs() -> bool:
         gang = job.gang
-        return is_over(job) or (len(gang) == SIZE and all(worker.attempt == number for worker in gang))
+        return job.is_over or (len(gang) == SIZE and all(worker.attempt == number for worker in gang))
 
-    wait_until(f"attempt {number} runs", runs, 120)
+    wait_until(f"attempt {number} runs", runs, PATIENCE)
 
 
-def is_over(job: Job) -> bool:
-    return bool({"Complete", "Failed"} & set(job.conditions))
+def wait_for_epochs(job: Job, count: int) -> None:
+    """Until the gang has finished so many epochs: with 0 it is killed on its way to the first one."""
+    wait_until(
+        f"{count} epochs", lambda: job.is_over or all(len(worker.epochs) >= count for worker in job.gang), PATIENCE
+    )
+
+
+def wait_for_exit(worker: Worker) -> None:
+    wait_until(f"{worker} has ended", lambda: worker.exit_code is not None, PATIENCE)
 
 
 def survive_kills(make_job: MakeJob, undisturbed: Worker, kills: int) -> int:
@@ -107,8 +114,8 @@ def survive_kills(make_job: MakeJob, undisturbed: Worker, kills: int) -> int:
     assert_finished_as_if_undisturbed(job, undisturbed)
     assert {worker.attempt for worker in job.workers} == set(range(len(killed) + 1))
     for number, kill in enumerate(killed):
-        print(kill.story(attempt(job, number + 1)))
-        assert_nothing_is_lost(kill.gang, attempt(job, number + 1))
+        print(kill.story(job.attempt(number + 1)))
+        assert_nothing_is_lost(kill.gang, job.attempt(number + 1))
     job.remove()
     return len(killed)
 
@@ -137,10 +144,10 @@ def test_a_worker_that_always_fails_makes_the_job_fail_with_the_reason_in_its_lo
     job.apply()
     assert job.wait_for_end() == "Failed"
     assert {worker.attempt for worker in job.workers} == set(range(MAX_RESTARTS + 1))
-    assert "no disk left" in attempt(job, MAX_RESTARTS)[1].log
+    assert "no disk left" in job.attempt(MAX_RESTARTS)[1].log
     # And whoever comes later can still read it.
     failed = next(pod for pod in job.pods if pod["status"]["phase"] == "Failed")
-    assert failed["metadata"]["uid"] in {worker.uid for worker in attempt(job, MAX_RESTARTS)}
+    assert failed["metadata"]["uid"] in {worker.uid for worker in job.attempt(MAX_RESTARTS)}
 
 
 def test_bad_input_fails_the_job_at_once_without_a_restart(make_job: MakeJob) -> None:
@@ -166,7 +173,7 @@ def test_an_evicted_gang_saves_and_goes_on_with_the_next_step(make_job: MakeJob,
     assert max(worker.ended or 0 for worker in old) - began < GRACE
 
     assert_finished_as_if_undisturbed(job, undisturbed)
-    assert f"stopped by SIGTERM after step {attempt(job, 1)[0].first_step} " in old[0].log
+    assert f"stopped by SIGTERM after step {job.attempt(1)[0].first_step} " in old[0].log
 
 
 # Frozen, a worker leaves only when its grace period is over, and the other one has to leave without it.
@@ -183,7 +190,7 @@ def test_a_job_that_is_suspended_for_two_seconds_goes_on(make_job: MakeJob, undi
     job.wait_for_training(epoch=5)
     old = job.gang
     if frozen:
-        signal_worker(job.running[1], signal.SIGSTOP)
+        signal_worker(old[1], signal.SIGSTOP)
     job.suspend(True)
     time.sleep(2)
     wait_until("the pods are to go", lambda: not job.running, GRACE)
