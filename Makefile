@@ -39,7 +39,7 @@ test: lint test-unit test-trainer test-cluster ## all tests, those on the embedd
 lint: $(VENV)/dev ## ruff and mypy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy components devcluster tests __main__.py
+	$(VENV)/bin/mypy components devcluster tests bench __main__.py
 	cd trainer && ../$(VENV)/bin/mypy --config-file ../pyproject.toml .
 	cd operators && ../$(VENV)/bin/mypy --config-file ../pyproject.toml .
 
@@ -61,6 +61,9 @@ docs: $(VENV)/run ## write the tables of settings in README.md and docs/config.m
 chromium: # a browser for the test that looks at TensorBoard
 	@command -v chromium >/dev/null || { apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+
+bench: $(VENV)/dev operators ## run every benchmark: bench/results.json, and docs/performance.md from it
+	@$(ENV) python -m bench.report
 
 lock: $(VENV)/uv ## pin every Python package again after an edit of pyproject.toml
 	$(VENV)/bin/uv pip compile pyproject.toml --group devcluster $(COMPILE) -o requirements.lock
