@@ -91,11 +91,12 @@ class Engine:
     def batches(self, images: Images, labels: Labels, schedule: Schedule, steps: range) -> Iterator[Any]:
         """This worker's batches for `steps`, for `train` or `test`."""
 
-        def shard(context: Any) -> Any:
-            first = context.input_pipeline_id * self._local_replicas
-            return pipeline(images, labels, schedule, steps, first, self._local_replicas)
-
-        return iter(self._strategy.distribute_datasets_from_function(shard))
+        first = self.worker * self._local_replicas
+        dataset = pipeline(images, labels, schedule, steps, first, self._local_replicas)
+        if not tf.config.list_physical_devices("GPU"):
+            return iter(dataset)
+        # Gives each GPU its batches, ahead of time. A CPU would only pay for it.
+        return iter(self._strategy.distribute_datasets_from_function(lambda _: dataset))
 
     def schedule(self, examples: int, *, shuffled: bool) -> Schedule:
         """The steps for a data set of so many examples."""
