@@ -64,6 +64,11 @@ class Worker:
         return int(found[1]) if found else 0
 
     @property
+    def trained(self) -> bool:
+        """Whether it came as far as to go on with a checkpoint, or to finish an epoch."""
+        return bool(self.first_step or self.epochs)
+
+    @property
     def last_line(self) -> float:
         return self.lines[-1][0] if self.lines else 0.0
 
