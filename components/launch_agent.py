@@ -7,7 +7,7 @@ What the chart's values do was read from launch-agent 0.13.12
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NotRequired, Optional, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
 
@@ -51,13 +51,13 @@ class LaunchAgentArgs(TypedDict):
     """What else than Jobs and Volcano Jobs the agent may create. Default: nothing."""
     base_url: NotRequired[str]
     """Address of the W&B server's API, as the pods reach it. Default: https://api.wandb.ai."""
-    chart: NotRequired[Optional[str]]
+    chart: NotRequired[str | None]
     """Local path of the chart. Default: version 0.13.12 from W&B's repository."""
-    image: NotRequired[Optional[str]]
+    image: NotRequired[str | None]
     """Image of the agent. Default: the chart's own."""
     image_pull_policy: NotRequired[str]
     """Default: IfNotPresent."""
-    resources: NotRequired[Optional[Mapping[str, Any]]]
+    resources: NotRequired[Mapping[str, Any] | None]
     """Requests and limits of the agent. Default: the chart's, 1 CPU and 1Gi at most."""
     node_selector: NotRequired[Mapping[str, str]]
     """Labels of the agent's node. Default: none."""
@@ -77,7 +77,7 @@ class LaunchAgent(pulumi.ComponentResource):
     release_name: pulumi.Output[str]
     """Name of the Helm release."""
 
-    def __init__(self, name: str, args: LaunchAgentArgs, opts: Optional[pulumi.ResourceOptions] = None):
+    def __init__(self, name: str, args: LaunchAgentArgs, opts: pulumi.ResourceOptions | None = None):
         # Only who deploys an agent waits for this import.
         from pulumi_kubernetes.helm.v3 import Release, RepositoryOptsArgs
 

@@ -5,7 +5,7 @@ what a team wants to leave running. docs/launch.md tells the differences and the
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NotRequired, Optional, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 from components.network import InfiniBandArgs
 from components.volcano_job import PolicyArgs, VolcanoJobArgs, VolcanoTaskArgs
@@ -47,7 +47,7 @@ class HardenedArgs(TypedDict):
     """Requests and limits of each pod. Default: none."""
     shared_memory: NotRequired[str]
     """Size of /dev/shm. Default: 64Mi."""
-    infiniband: NotRequired[Optional[InfiniBandArgs]]
+    infiniband: NotRequired[InfiniBandArgs | None]
     """Default: off. The agent admits no IPC_LOCK, so the nodes' memlock limit must be raised for RDMA."""
     on_failure: NotRequired[str]
     """What happens when a pod fails: restart (the default) or terminate."""

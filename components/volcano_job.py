@@ -6,7 +6,7 @@ template variable, which may also stand where a number belongs (components/launc
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NotRequired, Optional, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
 
@@ -49,7 +49,7 @@ class VolcanoTaskArgs(TypedDict):
     """Requests and limits, as in a container's spec. Default: none."""
     shared_memory: NotRequired[str]
     """Size of /dev/shm, such as 2Gi. Default: the container runtime's own, 64Mi."""
-    infiniband: NotRequired[Optional[InfiniBandArgs]]
+    infiniband: NotRequired[InfiniBandArgs | None]
     """Default: off."""
     pod_labels: NotRequired[Mapping[str, str]]
     """Default: none."""
@@ -92,7 +92,7 @@ class VolcanoJob(pulumi.ComponentResource):
     job_name: pulumi.Output[str]
     """Name of the job."""
 
-    def __init__(self, name: str, args: VolcanoJobArgs, opts: Optional[pulumi.ResourceOptions] = None):
+    def __init__(self, name: str, args: VolcanoJobArgs, opts: pulumi.ResourceOptions | None = None):
         manifest = volcano_job(args)
         super().__init__("tftrainer:index:VolcanoJob", name, {}, opts)
         job = KubernetesObject(
