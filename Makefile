@@ -8,7 +8,8 @@ PYTHON := $(VENV)/bin/python
 ENV := eval "$$($(PYTHON) -m devcluster env)"; export PATH="$(CURDIR)/$(VENV)/bin:$$PATH";
 UNIT := not cluster and not tensorflow
 
-.PHONY: help install up operators env down test lint test-unit test-trainer test-cluster soak docs lock
+.PHONY: help install up operators env down test lint test-unit test-trainer test-cluster soak bench docs \
+	launch-chart-check chromium lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +58,9 @@ soak: $(VENV)/dev operators ## the long chaos, re-run and replace tests, whose f
 
 docs: $(VENV)/run ## write the tables of settings in README.md and docs/config.md again
 	$(PYTHON) -m components.settings_table
+
+launch-chart-check: $(VENV)/dev operators ## run one job through the official launch-agent chart: CHART=folder
+	@$(ENV) python -m tests.launch.chart_check "$(CHART)"
 
 chromium: # a browser for the test that looks at TensorBoard
 	@command -v chromium >/dev/null || { apt-get update -qq && \

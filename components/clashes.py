@@ -102,8 +102,8 @@ def _foreign_runtime(settings: "Settings") -> Iterator[str]:
             yield f"{fields[field].alias} is set; accepted with runtime.create false: only what a TrainJob can change"
     if settings.volcano.model_copy(update={"enabled": True}) != fields["volcano"].default:
         yield "volcano is set; accepted with runtime.create false: volcano.enabled only, the rest is the runtime's"
-    if not settings.job.enabled:
-        yield "job.enabled is false; accepted with runtime.create false: true, or the stack would be empty"
+    if not settings.job.enabled and not settings.launch.enabled:
+        yield "job.enabled is false; accepted without runtime.create and launch.enabled: true, or the stack is empty"
 
 
 def _queue(queue: "Queue") -> Iterator[str]:

@@ -303,7 +303,7 @@ ROWS: list[tuple[str, dict[str, Any], str]] = [
     (
         "a stack of nothing",
         {**FOREIGN, "job": {"enabled": False}},
-        "job.enabled is false; accepted with runtime.create false: true, or the stack would be empty",
+        "job.enabled is false; accepted without runtime.create and launch.enabled: true, or the stack is empty",
     ),
     (
         "a gang beyond its queue's CPUs",
