@@ -14,6 +14,9 @@ Hook = Callable[[pulumi.ResourceHookArgs], Awaitable[None]]
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 30
 """What a pod gets to end when it does not say so itself (Kubernetes' default)."""
+QUIET_SECONDS = 2.5
+"""For how long nothing must be left of an old run: a Trainer that hears of the JobSet's end before that of the TrainJob
+makes the JobSet once more, which then goes like the first."""
 MARGIN_SECONDS = 60
 """How long past its pods' grace period an old gang may take to go."""
 
@@ -61,21 +64,27 @@ def wait_for_old_gang(namespace: str, job_name: str) -> Hook:
             if ownership.is_same_run(job, wanted):
                 return
             live_objects.delete(kubeconfig, api.TRAINER_API, api.TRAIN_JOB_KIND, job_name, namespace)
-        deadline: float | None = None
-        while left := list(_left_of(kubeconfig, namespace, job_name)):
-            if deadline is None:
-                deadline = time.monotonic() + max(map(_grace_seconds, left)) + MARGIN_SECONDS
-                pulumi.log.info(f"waiting for the earlier {job_name} to end: {_described(left)}")
-            elif time.monotonic() > deadline:
-                raise TimeoutError(
-                    f"the earlier {job_name} does not end: {_described(left)} still in namespace {namespace}"
-                )
-            time.sleep(POLL_SECONDS)
+        if left := list(_left_of(kubeconfig, namespace, job_name)):
+            pulumi.log.info(f"waiting for the earlier {job_name} to end: {_described(left)}")
+            _wait_until_gone(kubeconfig, namespace, job_name, max(map(_grace_seconds, left)) + MARGIN_SECONDS)
 
     async def hook(args: pulumi.ResourceHookArgs) -> None:
         await asyncio.to_thread(wait, args.new_inputs or {})
 
     return hook
+
+
+def _wait_until_gone(kubeconfig: Kubeconfig, namespace: str, job_name: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    last_seen = time.monotonic()
+    while time.monotonic() < last_seen + QUIET_SECONDS:
+        time.sleep(POLL_SECONDS)
+        if left := list(_left_of(kubeconfig, namespace, job_name)):
+            last_seen = time.monotonic()
+            if last_seen > deadline:
+                raise TimeoutError(
+                    f"the earlier {job_name} does not end: {_described(left)} still in namespace {namespace}"
+                )
 
 
 def _left_of(kubeconfig: Kubeconfig, namespace: str, job_name: str) -> Iterator[Mapping[str, Any]]:

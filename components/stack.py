@@ -125,8 +125,8 @@ def verification_commands(settings: Settings) -> dict[str, str]:
 def _run_trigger(settings: Settings, scripts: pulumi.Input[str] | None) -> list[Any]:
     """What a run depends on although its TrainJob does not mention it: a change of any runs the job again.
 
-    Not how the runtime starts pods (restarts, tolerations, pull secrets, the queue's share): a finished run would be
-    the same with another of those.
+    Not how the runtime starts pods (tolerations, pull secrets, the queue's share): a finished run would be the same
+    with another of those.
     """
     if not settings.runtime.create:
         return [settings.run_id]

@@ -25,6 +25,10 @@ NAME_WITHOUT_VOLCANO = "tensorflow-distributed"
 IF_IT_EXISTS = "set runtime.create to false to use it, or choose another runtime.name"
 
 
+IMMUTABLE = ["spec.template.spec.failurePolicy", "spec.template.spec.network"]
+"""What the API server refuses to change on a runtime, which no provider knows of a custom resource."""
+
+
 class NetworkTopologyArgs(TypedDict):
     mode: str
     """"hard" (the gang runs that close together or not at all) or "soft" (it prefers to)."""
@@ -79,7 +83,8 @@ class TensorFlowRuntimeArgs(TypedDict):
 
 
 class TensorFlowRuntime(pulumi.ComponentResource):
-    """A runtime for TensorFlow's MultiWorkerMirroredStrategy, changed in place.
+    """A runtime for TensorFlow's MultiWorkerMirroredStrategy, changed in place except for its number of restarts: a
+    change of that makes the runtime anew, and the jobs that the same program has of it.
 
     Jobs that exist keep the runtime as it was when they started: the Trainer keeps a copy for each.
 
@@ -97,6 +102,8 @@ class TensorFlowRuntime(pulumi.ComponentResource):
             marked(name, manifest, self),
             pulumi.ResourceOptions(
                 parent=self,
+                delete_before_replace=True,
+                replace_on_changes=IMMUTABLE,
                 hooks=pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing(IF_IT_EXISTS)]),
             ),
         )

@@ -1,6 +1,8 @@
 """A copy of the program with a stack of its own, driven as a user drives it: edit the stack config, `pulumi up`."""
 
+import os
 import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,7 +53,8 @@ class Program:
                 shutil.copy(source, self.folder / name)
         state = folder / "state"
         state.mkdir()
-        options = auto.LocalWorkspaceOptions(env_vars={"PULUMI_BACKEND_URL": f"file://{state}"})
+        self.environment = {"PULUMI_BACKEND_URL": f"file://{state}"}
+        options = auto.LocalWorkspaceOptions(env_vars=self.environment)
         self.stack = auto.create_stack(STACK, work_dir=str(self.folder), opts=options)
         self.edit(config)
 
@@ -67,10 +70,30 @@ class Program:
         """`pulumi config set KEY VALUE`."""
         self.stack.set_config(key, auto.ConfigValue(value))
 
-    def up(self) -> Change:
+    def up(self, **options: Any) -> Change:
         change = Change()
-        self.stack.up(on_event=change.record)
+        self.stack.up(on_event=change.record, **options)
         return change
+
+    def preview(self, **options: Any) -> Change:
+        change = Change()
+        try:
+            self.stack.preview(on_event=change.record, **options)
+        except auto.CommandError as error:
+            change.output += str(error)
+        return change
+
+    def command(self, *arguments: str) -> subprocess.Popen[str]:
+        """`pulumi ARGUMENTS` as a process of its own, with all that it starts in one process group."""
+        return subprocess.Popen(  # noqa: S603  all ours
+            [str(shutil.which("pulumi")), *arguments, "--stack", STACK, "--non-interactive"],
+            cwd=self.folder,
+            env={**os.environ, **self.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
 
     def failing_up(self) -> Change:
         """A `pulumi up` that must fail."""

@@ -117,7 +117,6 @@ def test_what_a_run_depends_on_runs_the_job_again(config: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     "config",
     [
-        pytest.param({"maxRestarts": 0}, id="restarts"),
         pytest.param({"tolerations": [{"key": "gpu"}]}, id="tolerations"),
         pytest.param({"affinity": {"podAntiAffinity": {}}}, id="affinity"),
         pytest.param({"imagePullPolicy": "Always"}, id="pull policy"),
