@@ -50,11 +50,12 @@ class Task:
     indexes: range
     documents: bool
     port: int
+    network: int
 
 
-def a_worker(index: int) -> Worker:
-    """Worker `index`, on an address of its own in 127.0.0.0/8."""
-    address = f"127.1.{index // 250}.{index % 250 + 1}"
+def a_worker(network: int, index: int) -> Worker:
+    """Worker `index`, on an address of its own in 127.<network>.0.0/16."""
+    address = f"127.{network}.{index // 250}.{index % 250 + 1}"
     return Worker(PodIdentity("bench", index), "ml", "cluster.local", address, 12345, "run/0", f"pod-{index}")
 
 
@@ -65,7 +66,7 @@ def take_part(task: Task, pipe: Connection) -> None:
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115  for the life of the process
 
     async def run() -> float:
-        workers = [a_worker(index) for index in task.indexes]
+        workers = [a_worker(task.network, index) for index in task.indexes]
         one = documents_algorithm if task.documents else our_algorithm
         results = await asyncio.gather(*(one(worker, task) for worker in workers))
         if not all(len(hosts) == task.size for hosts, _ in results):
@@ -98,7 +99,7 @@ async def documents_algorithm(worker: Worker, task: Task) -> tuple[list[str], fl
         await asyncio.sleep(DOCUMENTS_LOOK)
 
 
-def serve(size: int, seed: int, capacity: float, cache_seconds: float, pipe: Connection) -> None:
+def serve(network: int, size: int, seed: int, capacity: float, cache_seconds: float, pipe: Connection) -> None:
     """The process of the DNS server: publishes the names once told to start, and counts queries."""
 
     async def run() -> None:
@@ -110,7 +111,7 @@ def serve(size: int, seed: int, capacity: float, cache_seconds: float, pipe: Con
             moments = [random.Random(seed).uniform(0, NAMES_APPEAR_WITHIN) for _ in range(size)]  # noqa: S311
             started = loop.time()
             for index, moment in enumerate(moments):
-                loop.call_at(started + moment, publish, server, a_worker(index))
+                loop.call_at(started + moment, publish, server, a_worker(network, index))
             pipe.send(started + max(moments))
             await loop.run_in_executor(None, pipe.recv)
             pipe.send(server.queries)
@@ -130,6 +131,7 @@ def process(target: object, *args: object) -> Iterator[Connection]:
     here, there = SPAWN.Pipe()
     child = SPAWN.Process(target=target, args=(*args, there))  # type: ignore[arg-type]
     child.start()
+    there.close()  # so that a child that fails ends the wait for its answer
     try:
         yield here
     finally:
@@ -148,13 +150,16 @@ class Outcome:
 
 def rendezvous(size: int, seed: int, *, documents: bool = False, cache_seconds: float = 0) -> Outcome:
     """Let one gang agree."""
+    network = 10 + os.getpid() % 240  # two benchmarks at the same time are not in each other's way
     present = min(size, DOCUMENTS_SAMPLE) if documents else size
     with contextlib.ExitStack() as stack:
-        dns = stack.enter_context(process(serve, size, seed, CAPACITY * present / size, cache_seconds))
+        dns = stack.enter_context(process(serve, network, size, seed, CAPACITY * present / size, cache_seconds))
         port = dns.recv()
         shares = [range(1), range(1, (present + 1) // 2 + 1), range((present + 1) // 2 + 1, present)]
         pipes = [
-            stack.enter_context(process(take_part, Task(size, share, documents, port))) for share in shares if share
+            stack.enter_context(process(take_part, Task(size, share, documents, port, network)))
+            for share in shares
+            if share
         ]
         for pipe in pipes:
             pipe.recv()

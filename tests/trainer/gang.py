@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 from collections import Counter, defaultdict
 from dataclasses import replace
 
@@ -10,6 +11,8 @@ from rendezvous import agree
 from rendezvous_wire import Timing
 
 _subnets = itertools.count(1)
+_RUN = os.getpid() % 200
+"""Two test runs on one machine at the same time have addresses of their own."""
 
 
 class FakeDns:
@@ -43,7 +46,7 @@ def a_gang(size: int, *, job: str = "mnist", by_replica: bool = False, generatio
             pod=PodIdentity(job, index, by_replica and index > 0),
             namespace="ml",
             domain="cluster.local",
-            address=f"127.{subnet // 250 + 1}.{subnet % 250 + 1}.{index + 1}",
+            address=f"127.{10 + (_RUN + subnet // 250) % 240}.{subnet % 250 + 1}.{index + 1}",
             port=12345,
             generation=generation,
             uid=f"{generation}-pod-{index}",
@@ -57,9 +60,10 @@ def hosts_of(gang: list[Worker]) -> list[str]:
     return [f"{worker.host(worker.pod.index)}:{worker.port}" for worker in gang]
 
 
-def another_pod(worker: Worker, *, address: str, uid: str = "another-pod") -> Worker:
-    """A different pod with the same hostname."""
-    return replace(worker, address=address, uid=uid)
+def another_pod(worker: Worker, number: int = 1) -> Worker:
+    """A different pod with the same hostname, on an address of its own; `number` tells several apart."""
+    network, _, last = worker.address.rpartition(".")
+    return replace(worker, address=f"{network}.{int(last) + 50 * number}", uid=f"another-pod-{number}")
 
 
 QUICK = Timing(timeout=10.0, look=0.2)

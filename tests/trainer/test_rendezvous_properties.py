@@ -102,11 +102,11 @@ async def play(lives: list[Fate], size: int | None, timing: Timing) -> Story:
         events.append(later(fate.named, name(worker)))
         pods.append(live(worker, fate.starts, fate.dies))
         if fate.predecessor_leaves is not None:
-            old = another_pod(worker, address=worker.address.replace("127.", "127.1"), uid="old")
+            old = another_pod(worker, 1)
             dns.publish(old)
             events.append(later(fate.predecessor_leaves, unname(old)))
         if fate.doubled is not None:
-            double = another_pod(worker, address=worker.address.replace("127.", "127.2"), uid="double")
+            double = another_pod(worker, 2)
             doubles.append(live(double, fate.doubled, None))
     outcomes, other_outcomes, _ = await asyncio.gather(
         asyncio.gather(*pods), asyncio.gather(*doubles), asyncio.gather(*events)

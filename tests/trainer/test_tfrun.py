@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.trainer.gang import a_gang
 from tests.trainer.processes import finish, start
 
 POD = {
@@ -71,9 +72,10 @@ def test_sigterm_reaches_the_script(tmp_path: Path) -> None:
 
 def test_sigterm_during_the_rendezvous_closes_the_port_and_exits_143(tmp_path: Path) -> None:
     script = a_script(tmp_path, "print('must not run')")
-    process = start("tfrun.py", script, **POD | {"TF_NUM_WORKERS": "2", "POD_IP": "127.77.0.1"})
+    address = a_gang(1)[0].address
+    process = start("tfrun.py", script, **POD | {"TF_NUM_WORKERS": "2", "POD_IP": address})
     assert process.stdout
-    assert "worker 0 of 2 at 127.77.0.1" in process.stdout.readline()
+    assert f"worker 0 of 2 at {address}" in process.stdout.readline()
     process.terminate()
     result = finish(process, timeout=5)
     assert (result.code, result.output) == (143, "[Discovery] stopped by SIGTERM\n")
