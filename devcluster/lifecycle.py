@@ -18,7 +18,7 @@ from devcluster.images import Image, ImageBuild, Store
 from devcluster.paths import DATA, Cache
 from devcluster.progress import Progress
 
-_BUILD_GIB = 22.0
+_BUILD_GIB = 24.0
 """Go's caches when everything has been built; they go at the end."""
 _KEPT_GIB = 2.0
 """Binaries, charts and state."""
