@@ -63,8 +63,8 @@ launch-chart-check: $(VENV)/dev operators ## run one job through the official la
 	@$(ENV) python -m tests.launch.chart_check "$(CHART)"
 
 chromium: # a browser for the test that looks at TensorBoard
-	@command -v chromium >/dev/null || { apt-get update -qq && \
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+	@command -v chromedriver >/dev/null || { apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; }
 
 bench: $(VENV)/dev operators ## run every benchmark: bench/results.json, and docs/performance.md from it
 	@$(ENV) python -m bench.report
