@@ -41,8 +41,14 @@ def connect(pid: int) -> None:
 
 def disconnect() -> None:
     """Remove the link. It would stay for minutes if half-closed TCP connections keep the dead namespace alive."""
-    if _links().get(HOST_LINK) == _HOST_MAC:
+    if _links().get(HOST_LINK) != _HOST_MAC:
+        return
+    try:
         run(["ip", "link", "delete", HOST_LINK])
+    except DevclusterError:
+        # The kernel removes it as well, once the namespace is dead, and may have been faster.
+        if _links().get(HOST_LINK) == _HOST_MAC:
+            raise
 
 
 def check_free() -> None:
