@@ -3,6 +3,7 @@
 import pytest
 
 from devcluster import network
+from devcluster.addresses import HOST_LINK
 from devcluster.errors import DevclusterError
 
 
@@ -17,7 +18,7 @@ def links_seen(monkeypatch: pytest.MonkeyPatch, *seen: dict[str, str]) -> None:
     monkeypatch.setattr(network, "run", fail)
 
 
-OURS = {network.HOST_LINK: network._HOST_MAC}
+OURS = {HOST_LINK: network._HOST_MAC}
 
 
 def test_a_link_that_the_kernel_removes_first_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,5 +33,5 @@ def test_a_link_that_stays_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_link_of_that_name_that_is_not_ours_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    links_seen(monkeypatch, {network.HOST_LINK: "02:00:00:00:00:01"})
+    links_seen(monkeypatch, {HOST_LINK: "02:00:00:00:00:01"})
     network.disconnect()
