@@ -104,7 +104,7 @@ Port = Annotated[int, Field(ge=1024, le=65535), Accepts("a port from 1024 to 655
 JobName = Annotated[
     str,
     AfterValidator(whole("[a-z]([-a-z0-9]*[a-z0-9])?", 63)),
-    Accepts("lower-case letters, digits and -, starting with a letter and not ending with - (RFC 1035)"),
+    Accepts("at most 48 lower-case letters, digits and -, starting with a letter and not ending with - (RFC 1035)"),
 ]
 Namespace = Annotated[
     str, AfterValidator(whole(LABEL, 63)), Accepts("a namespace's name: at most 63 lower-case letters, digits and -")
