@@ -13,7 +13,9 @@ from tests.unit.recording import as_config
 WHOLE = "accepted: a whole number of at least 1, without quotes"
 WHOLE_0 = "accepted: a whole number of at least 0, without quotes"
 BOOLEAN = "accepted: true or false, without quotes"
-RFC1035 = "accepted: at most 48 lower-case letters, digits and -, starting with a letter and not ending with - (RFC 1035)"
+RFC1035 = (
+    "accepted: at most 48 lower-case letters, digits and -, starting with a letter and not ending with - (RFC 1035)"
+)
 NAMESPACE = "accepted: a namespace's name: at most 63 lower-case letters, digits and -"
 NAME = "accepted: an object's name: at most 253 lower-case letters, digits, - and ."
 OR_NONE = f'{NAME}, or "" for none'
