@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from components import field_types as t
+from components.infiniband_settings import InfiniBand
 from components.launch_checks import template_faults
 from components.launch_template import WORKERS_VARIABLE, HardenedArgs, hardened, tutorial, workers_variable
-from components.network import InfiniBandArgs
 from components.section import Section
 from components.volcano_job import volcano_job
 
@@ -50,20 +50,9 @@ class LaunchResources(Section):
     """NVIDIA GPUs. The pytorch plugin starts one rank per pod, so more than one needs a launcher of your own."""
 
 
-class LaunchInfiniBand(Section):
+class LaunchInfiniBand(InfiniBand):
     """RDMA between a run's pods: annotation and device only. The agent refuses capabilities, so the nodes must allow to
     lock memory without IPC_LOCK."""
-
-    enabled: t.Flag = False
-    """On: pods join the networks and get adapters, and NCCL is told to use them."""
-    networks: t.NetworkNames = ("hostdevice-net",)
-    """NetworkAttachmentDefinitions that every pod joins."""
-    resource: t.DeviceResource = "nvidia.com/hostdev"
-    """Resource name under which the device plugin offers the adapters."""
-    count: t.Positive = 2
-    """Adapters for each pod."""
-    nccl_env: t.Environment = {"NCCL_IB_DISABLE": "0", "NCCL_SOCKET_IFNAME": "net", "NCCL_DEBUG": "INFO"}
-    """Environment for NCCL."""
 
 
 class LaunchVariable(Section):
@@ -190,7 +179,7 @@ def _hardened_args(queue: LaunchQueueSettings, replicas: str) -> HardenedArgs:
         "command": queue.command,
         "env": queue.env,
         "resources": _resources(queue.resources),
-        "infiniband": _infiniband(queue.infiniband),
+        "infiniband": queue.infiniband.args(),
         "on_failure": queue.on_failure,
         "max_retry": queue.max_retry,
         "ttl_seconds_after_finished": queue.ttl,
@@ -209,17 +198,6 @@ def _resources(resources: LaunchResources) -> Mapping[str, Mapping[str, str]]:
     memory = {"memory": resources.memory} if resources.memory else {}
     cpu = {"cpu": resources.cpu} if resources.cpu else {}
     return {"requests": {**cpu, **memory, **gpu}, "limits": {**memory, **gpu}}
-
-
-def _infiniband(infiniband: LaunchInfiniBand) -> InfiniBandArgs | None:
-    if not infiniband.enabled:
-        return None
-    return {
-        "networks": infiniband.networks,
-        "resource": infiniband.resource,
-        "count": infiniband.count,
-        "nccl_env": infiniband.nccl_env,
-    }
 
 
 def launch_clashes(launch: LaunchSettings) -> Iterator[str]:

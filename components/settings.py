@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from components import field_types as t
 from components.clashes import clashes
 from components.faults import ConfigError, fault_lines, fields_by_key
+from components.infiniband_settings import InfiniBand
 from components.launch_settings import LaunchSettings
 from components.section import Section
 
@@ -125,21 +126,6 @@ class Volcano(Section):
     priority_class: t.OptionalName = ""
     """PriorityClass of the pods and of the gang; it must exist."""
     network_topology: NetworkTopology | None = None
-
-
-class InfiniBand(Section):
-    """RDMA between the workers, through a secondary network (Multus) and a device plugin."""
-
-    enabled: t.Flag = False
-    """On: pods join the networks and get adapters, and NCCL is told to use them."""
-    networks: t.NetworkNames = ("hostdevice-net",)
-    """NetworkAttachmentDefinitions that every pod joins."""
-    resource: t.DeviceResource = "nvidia.com/hostdev"
-    """Resource name under which the device plugin offers the adapters."""
-    count: t.Positive = 2
-    """Adapters for each worker."""
-    nccl_env: t.Environment = {"NCCL_IB_DISABLE": "0", "NCCL_SOCKET_IFNAME": "net", "NCCL_DEBUG": "INFO"}
-    """Environment for NCCL, GPU communication's library."""
 
 
 class Toleration(Section):

@@ -7,7 +7,6 @@ from typing import Any
 import pulumi
 
 from components import api
-from components.network import InfiniBandArgs
 from components.settings import Checkpoints, Logs, Settings
 from components.tensorboard import TensorBoardArgs
 from components.train_job import TrainJobArgs
@@ -56,7 +55,7 @@ def runtime_args(
         "affinity": {str(kind): rules for kind, rules in settings.affinity.items()},
         "tolerations": [_toleration(toleration) for toleration in settings.tolerations],
         "volcano": _volcano(settings, queue) if queue is not None else None,
-        "infiniband": _infiniband(settings),
+        "infiniband": settings.infiniband.args(),
         "max_restarts": settings.max_restarts,
         "env": _folders(settings),
     }
@@ -132,7 +131,7 @@ def _run_trigger(settings: Settings, scripts: pulumi.Input[str] | None) -> list[
         return [settings.run_id]
     queue = settings.volcano.queue.name if settings.volcano.enabled else None
     mounted = [_volumes(settings), _folders(settings), settings.shm_size]
-    return [settings.run_id, scripts, *mounted, _infiniband(settings), queue]
+    return [settings.run_id, scripts, *mounted, settings.infiniband.args(), queue]
 
 
 def _image(settings: Settings) -> str | None:
@@ -192,18 +191,6 @@ def _volcano(settings: Settings, queue: pulumi.Input[str]) -> RuntimeVolcanoArgs
         "network_topology": {"mode": topology.mode, "highest_tier_allowed": topology.highest_tier_allowed}
         if topology
         else None,
-    }
-
-
-def _infiniband(settings: Settings) -> InfiniBandArgs | None:
-    infiniband = settings.infiniband
-    if not infiniband.enabled:
-        return None
-    return {
-        "networks": infiniband.networks,
-        "resource": infiniband.resource,
-        "count": infiniband.count,
-        "nccl_env": infiniband.nccl_env,
     }
 
 
