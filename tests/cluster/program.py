@@ -39,23 +39,16 @@ class Change:
         return {key.split("/")[0]: op for key, op in self.operations.items() if op != "same"}
 
 
-class Program:
-    """The project in a folder of the test's, with a local backend beside it."""
+class Project:
+    """A Pulumi project with a stack of its own and a local backend."""
 
-    def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
-        self.folder = folder / "project"
-        self.folder.mkdir(parents=True)
-        for name in PROGRAM:
-            source = PROJECT / name
-            if source.is_dir():
-                shutil.copytree(source, self.folder / name, ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
-            else:
-                shutil.copy(source, self.folder / name)
-        state = folder / "state"
+    def __init__(self, folder: Path, state: Path, config: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.project = yaml.safe_load((folder / "Pulumi.yaml").read_text())["name"]
         state.mkdir()
         self.environment = {"PULUMI_BACKEND_URL": f"file://{state}"}
         options = auto.LocalWorkspaceOptions(env_vars=self.environment)
-        self.stack = auto.create_stack(STACK, work_dir=str(self.folder), opts=options)
+        self.stack = auto.create_stack(STACK, work_dir=str(folder), opts=options)
         self.edit(config)
 
     def edit(self, config: Mapping[str, Any]) -> None:
@@ -63,12 +56,16 @@ class Program:
         path = self.folder / f"Pulumi.{STACK}.yaml"
         document = yaml.safe_load(path.read_text()) if path.exists() else {}
         settings = document.setdefault("config", {})
-        settings |= {f"tftrainer:{key}": value for key, value in config.items()}
+        settings |= {f"{self.project}:{key}": value for key, value in config.items()}
         path.write_text(yaml.safe_dump(document))
 
     def set(self, key: str, value: str) -> None:
         """`pulumi config set KEY VALUE`."""
         self.stack.set_config(key, auto.ConfigValue(value))
+
+    def set_secret(self, key: str, value: str) -> None:
+        """`pulumi config set --secret KEY VALUE`."""
+        self.stack.set_config(key, auto.ConfigValue(value, secret=True))
 
     def up(self, **options: Any) -> Change:
         change = Change()
@@ -112,3 +109,18 @@ class Program:
 
     def output(self, name: str) -> Any:
         return self.stack.outputs()[name].value
+
+
+class Program(Project):
+    """A copy of the program in a folder of the test's, with the state beside it."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
+        project = folder / "project"
+        project.mkdir(parents=True)
+        for name in PROGRAM:
+            source = PROJECT / name
+            if source.is_dir():
+                shutil.copytree(source, project / name, ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
+            else:
+                shutil.copy(source, project / name)
+        super().__init__(project, folder / "state", config)

@@ -3,7 +3,7 @@
     python -m tests.launch.chart_check CHART
 
 CHART is a folder with W&B's chart (https://github.com/wandb/helm-charts, charts/launch-agent), which no test can fetch.
-Queue and agent are deployed as a stack deploys them, from a `launch:` section; W&B's server is the tests' fake one.
+The program deploys queue and agent from the stack config of examples/wandb-launch. Only W&B's server is a fake.
 """
 
 import argparse
@@ -17,10 +17,11 @@ from kubernetes import config
 
 from components.launch_agent import RELEASE
 from tests.cluster.objects import listed, log, pods, wait_until
+from tests.cluster.program import Program
 from tests.launch import images
 from tests.launch.agent import HOST, launch, run_of
-from tests.launch.fake_wandb import ENTITY, KEY, FakeWandb
-from tests.launch.program import LAUNCH_SECTION, Program
+from tests.launch.fake_wandb import KEY, FakeWandb
+from tests.launch.program import the_example
 from tests.launch.volcano import FINAL, Job
 
 NAMESPACE = "launch-chart-check"
@@ -28,21 +29,9 @@ NAMESPACE = "launch-chart-check"
 
 @contextmanager
 def deployed(chart: Path, server: FakeWandb, folder: Path) -> Iterator[None]:
-    program = Program(folder, LAUNCH_SECTION)
-    program.set_key(KEY)
     agent = {"namespace": NAMESPACE, "chart": str(chart), "image": images.AGENT_IMAGE, "cpu": "100m"}
-    program.set_launch(
-        enabled=True,
-        entity=ENTITY,
-        baseUrl=server.url,
-        queue={
-            "name": "ddp",
-            "namespace": NAMESPACE,
-            "env": {"STEP_SECONDS": "0.1"},
-            "resources": {"cpu": "100m", "memory": "512Mi"},
-        },
-        agent={**agent, "env": {"WANDB_DEBUG": "false"}},
-    )
+    program = Program(folder, the_example(server, NAMESPACE, agent | {"env": {"WANDB_DEBUG": "false"}}))
+    program.set_secret("wandb:apiKey", KEY)
     try:
         program.up()
         yield

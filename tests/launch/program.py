@@ -4,7 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pulumi import automation as auto
+
+from tests.launch.fake_wandb import ENTITY, FakeWandb
 
 COMPONENTS = Path(__file__).parents[2] / "components"
 PROJECT = "name: queue\nruntime: python\n"
@@ -28,15 +31,23 @@ from components.volcano_job import VolcanoJob
 job = VolcanoJob("job", json.loads(pulumi.Config().require("job")))
 pulumi.export("name", job.job_name)
 """
-LAUNCH_SECTION = """
-import pulumi
+EXAMPLE = Path(__file__).parents[2] / "examples" / "wandb-launch" / "Pulumi.launch.yaml"
 
-from components.launch import deploy
-from components.launch_settings import LaunchSettings
 
-for name, value in deploy(LaunchSettings.model_validate_json(pulumi.Config().require("launch"))).items():
-    pulumi.export(name, value)
-"""
+def the_example(server: FakeWandb, namespace: str, agent: dict[str, Any]) -> dict[str, Any]:
+    """The example's stack config for the program itself, with a server, a namespace and sizes that a test can have."""
+    config = yaml.safe_load(EXAMPLE.read_text())["config"]
+    settings = {key.removeprefix("tftrainer:"): value for key, value in config.items()}
+    launch = settings["launch"]
+    launch |= {"entity": ENTITY, "baseUrl": server.url}
+    launch["queue"] |= {
+        "name": "ddp",
+        "namespace": namespace,
+        "env": {"STEP_SECONDS": "0.1"},
+        "resources": {"cpu": "100m", "memory": "512Mi"},
+    }
+    launch["agent"] |= agent
+    return settings
 
 
 class Program:
@@ -63,9 +74,6 @@ class Program:
 
     def set_job(self, **args: Any) -> None:
         self.stack.set_config("job", auto.ConfigValue(json.dumps(args)))
-
-    def set_launch(self, **section: Any) -> None:
-        self.stack.set_config("launch", auto.ConfigValue(json.dumps(section)))
 
     def preview(self) -> dict[str, int]:
         """Number of resources by operation."""

@@ -9,9 +9,11 @@ import pytest
 from components.launch_queue import LaunchQueueProvider, queue_properties
 from components.launch_template import workers_variable
 from tests.cluster.objects import wait_until
+from tests.cluster.program import Program
 from tests.launch.agent import HOST, Agent, launch, run_of, wait_for_state
 from tests.launch.builders import a_hardened_template
-from tests.launch.fake_wandb import ENTITY, FakeWandb
+from tests.launch.fake_wandb import ENTITY, KEY, FakeWandb
+from tests.launch.program import the_example
 from tests.launch.test_launch_queue import a_provider
 from tests.launch.volcano import FINAL, Job
 
@@ -60,6 +62,23 @@ def test_a_run_goes_from_the_queue_to_completed(server: FakeWandb, namespace: st
     assert server.items[item]["messages"] == []
     stray = [name for name in server.runs if name != run and not name.startswith("agent-")]
     assert stray == []
+
+
+def test_runs_can_be_launched_on_the_queue_of_the_example_stack(
+    server: FakeWandb, namespace: str, tmp_path: Path
+) -> None:
+    program = Program(tmp_path / "stack", the_example(server, namespace, agent={"enabled": False}))
+    program.set_secret("wandb:apiKey", KEY)
+    program.up()
+    try:
+        Agent(namespace, server)
+        job = job_of(server, namespace, launch(server, tmp_path, "--set-var", "workers=2"))
+        assert {world for _, world, _ in job.wait_for_ranks(3).values()} == {3}
+        assert job.wait_for(*FINAL) == "Completed"
+        assert program.up().changed == {}
+    finally:
+        program.destroy()
+    assert server.queues == {}
 
 
 def test_the_world_follows_the_replicas(server: FakeWandb, namespace: str, tmp_path: Path) -> None:
