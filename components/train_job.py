@@ -41,7 +41,7 @@ class TrainJobArgs(TypedDict):
     """Seconds that the job may run before it counts as Failed; 0 for no bound. Default: 0."""
     suspend: NotRequired[bool]
     """Hold the job, without pods, until this is false; changed in place. Default: false."""
-    run_trigger: NotRequired[pulumi.Input[Sequence[Any]]]
+    run_trigger: NotRequired[pulumi.Input[Sequence[pulumi.Input[Any]]]]
     """Values any change of which runs the job again. Default: none."""
     await_completion: NotRequired[bool]
     """Whether the update waits for the job's end and fails when the job did. Default: false."""

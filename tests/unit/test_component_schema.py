@@ -1,32 +1,65 @@
 """The components as a Pulumi package: what other languages will see of their types."""
 
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+import pulumi
 import pytest
-from pulumi.provider.experimental.analyzer import Analyzer
 
-from components.network import GangNetworkPolicy
-from components.tensorboard import TensorBoard
-from components.train_job import TrainJob
-from components.trainer_scripts import TrainerScripts
-from components.training_runtime import TensorFlowRuntime
-from components.volcano_queue import VolcanoQueue
+import components
+from tests.unit.goldens import assert_golden
+from tests.unit.package_schema import generated_schema, interface, name
 
-COMPONENTS = [TrainerScripts, VolcanoQueue, TensorFlowRuntime, TrainJob, GangNetworkPolicy, TensorBoard]
+SCHEMA = generated_schema()
+
+
+def test_inputs_and_outputs() -> None:
+    assert_golden("package", interface(SCHEMA))
 
 
 @pytest.mark.parametrize(
-    ("component", "required", "outputs"),
+    ("component", "required"),
     [
-        pytest.param(TrainerScripts, {"namespace"}, {"configMapName"}, id="TrainerScripts"),
-        pytest.param(VolcanoQueue, {"queueName"}, {"queueName"}, id="VolcanoQueue"),
-        pytest.param(TensorFlowRuntime, {"runtimeName", "scriptsConfigMap"}, {"runtimeName"}, id="TensorFlowRuntime"),
-        pytest.param(TrainJob, {"jobName", "namespace", "runtimeName", "numNodes"}, {"jobName"}, id="TrainJob"),
-        pytest.param(TensorBoard, {"tensorboardName", "namespace", "logs"}, {"serviceName"}, id="TensorBoard"),
-        pytest.param(GangNetworkPolicy, {"namespace", "jobName"}, set(), id="GangNetworkPolicy"),
+        pytest.param("TrainerScripts", {"namespace"}, id="TrainerScripts"),
+        pytest.param("VolcanoQueue", {"queueName"}, id="VolcanoQueue"),
+        pytest.param("TensorFlowRuntime", {"runtimeName", "scriptsConfigMap"}, id="TensorFlowRuntime"),
+        pytest.param("TrainJob", {"jobName", "namespace", "runtimeName", "numNodes"}, id="TrainJob"),
+        pytest.param("TensorBoard", {"tensorboardName", "namespace", "logs"}, id="TensorBoard"),
+        pytest.param("GangNetworkPolicy", {"namespace", "jobName"}, id="GangNetworkPolicy"),
+        pytest.param("VolcanoJob", {"jobName", "namespace", "tasks"}, id="VolcanoJob"),
+        pytest.param("LaunchAgent", {"apiKey", "entity", "queues"}, id="LaunchAgent"),
     ],
 )
-def test_inputs_and_outputs(component: type, required: set[str], outputs: set[str]) -> None:
-    analyzed = {one.name: one for one in Analyzer("tftrainer").analyze(COMPONENTS)["component_definitions"].values()}
-    definition = analyzed[component.__name__]
-    assert {name for name, one in definition.inputs.items() if not one.optional} == required
-    assert set(definition.outputs) == outputs
-    assert [name for name, one in definition.inputs.items() if not one.description] == []
+def test_nothing_else_must_be_given(component: str, required: set[str]) -> None:
+    assert set(SCHEMA["resources"][f"tftrainer:index:{component}"]["requiredInputs"]) == required
+
+
+def test_every_component_is_in_it() -> None:
+    modules = [importlib.import_module(f"components.{one.name}") for one in pkgutil.iter_modules(components.__path__)]
+    defined = {
+        one.__name__
+        for module in modules
+        for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, pulumi.ComponentResource) and one.__module__ == module.__name__
+    }
+    assert {name(token) for token in SCHEMA["resources"]} == defined
+
+
+def described() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Whatever a reader of the package's documentation comes across."""
+    for token, resource in SCHEMA["resources"].items():
+        yield name(token), resource
+        for group in ("inputProperties", "properties"):
+            yield from ((f"{name(token)}.{key}", one) for key, one in resource.get(group, {}).items())
+    for token, type_ in SCHEMA["types"].items():
+        yield from ((f"{name(token)}.{key}", one) for key, one in type_["properties"].items())
+
+
+def test_everything_is_described() -> None:
+    assert [key for key, one in described() if not one.get("description")] == []
+
+
+def test_descriptions_are_not_indented_which_markdown_would_take_for_code() -> None:
+    assert [key for key, one in described() if "\n    " in one["description"]] == []
