@@ -45,7 +45,7 @@ class FakeWandb:
         self.url = f"http://{host}:{self._server.server_port}"
 
     def __enter__(self) -> "FakeWandb":
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
