@@ -55,7 +55,7 @@ test-cluster: $(VENV)/dev operators chromium ## the tests on the embedded cluste
 	@$(ENV) pytest -m "cluster and not soak"
 
 soak: $(VENV)/dev operators ## the long chaos, re-run and replace tests, whose figures are in docs
-	@$(ENV) pytest -m soak
+	@$(ENV) pytest -m soak -rP
 
 docs: $(VENV)/run ## write the tables of settings in README.md and docs/config.md again
 	$(PYTHON) -m components.settings_table

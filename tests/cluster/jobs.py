@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kubernetes import client
 from kubernetes.dynamic.exceptions import NotFoundError
 
 from components import api
@@ -121,6 +122,13 @@ class Job:
         return _by_index(self.workers[-SIZE:])
 
     @property
+    def restarts(self) -> tuple[int, int]:
+        """How often the gang was started again, and how many of these times count towards maxRestarts."""
+        job_set = kind_of(api.JOBSET_API, api.JOBSET_KIND).get(name=self.name, namespace=self.lab.namespace).to_dict()
+        status = job_set["status"]
+        return status.get("restarts", 0), status.get("restartsCountTowardsMax", 0)
+
+    @property
     def is_over(self) -> bool:
         return bool({"Complete", "Failed"} & set(self.conditions))
 
@@ -138,6 +146,12 @@ class Job:
             return len(gang) == SIZE and all(worker.epochs and worker.epochs[-1] >= epoch for worker in gang)
 
         wait_until(f"{self.name} is in epoch {epoch}", trains, PATIENCE)
+
+    def evict(self, index: int) -> None:
+        """Take one worker's pod away, as the cluster does for a reason of its own."""
+        pod = self.running[index]["metadata"]
+        eviction = client.V1Eviction(metadata=client.V1ObjectMeta(name=pod["name"], namespace=pod["namespace"]))
+        client.CoreV1Api().create_namespaced_pod_eviction(pod["name"], pod["namespace"], eviction)
 
     def wait_for_end(self) -> str:
         """Until the job is over; Complete or Failed."""

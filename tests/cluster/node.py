@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from components import api
 from devcluster import cgroups, namespace
 from devcluster.paths import Cache
 from tests.cluster.recording import Worker
@@ -46,6 +47,20 @@ def restart_daemon(name: str) -> None:
             stderr=log,
             start_new_session=True,
         )
+
+
+@contextlib.contextmanager
+def drained(node: str, job_set: str) -> Iterator[None]:
+    """`kubectl drain`, returning when the pods have left; the node takes pods again when the block ends.
+
+    Only this JobSet's pods are evicted: the operators would have nowhere else to go.
+    """
+    selector = f"--pod-selector={api.JOBSET_NAME_LABEL}={job_set}"
+    try:
+        _run("kubectl", "drain", node, selector, "--delete-emptydir-data", "--timeout=120s")
+        yield
+    finally:
+        _run("kubectl", "uncordon", node)
 
 
 def peers(worker: Worker, port: int) -> set[str]:

@@ -64,9 +64,10 @@ class Worker:
         return int(found[1]) if found else 0
 
     @property
-    def trained(self) -> bool:
-        """Whether it came as far as to go on with a checkpoint, or to finish an epoch."""
-        return bool(self.first_step or self.epochs)
+    def last_step(self) -> int | None:
+        """The last step that it did with the others, as it says when it stops or loses one; None if it did not."""
+        found = re.search(r"(?:stopped by SIGTERM|lost another worker) after step (\d+)", self.log)
+        return int(found[1]) if found else None
 
     @property
     def last_line(self) -> float:

@@ -4,41 +4,37 @@ import random
 import signal
 import time
 from dataclasses import dataclass
-from itertools import pairwise
 
 import pytest
-from kubernetes import client
 
-from tests.cluster.conftest import EPOCHS, MakeJob
+from tests.cluster.conftest import EPOCHS, NODE, MakeJob
+from tests.cluster.figures import EVERY, Gang, figure, repeated_steps
 from tests.cluster.jobs import PATIENCE, SIZE, Job, final_loss
-from tests.cluster.node import signal_worker
+from tests.cluster.node import drained, signal_worker
 from tests.cluster.objects import wait_until
 from tests.cluster.recording import Worker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
-EVERY = 10
-"""Steps between two checkpoints, as the lab's runtime has it."""
-STEPS_IN_EPOCH = 12
 MAX_RESTARTS = 3
 NOISE = 0.01
 """Between the final losses, around 0.01, of runs that nothing has happened to: threads add numbers in another order."""
 GRACE = 30.0
 
 
-def assert_nothing_is_lost(old: list[Worker], new: list[Worker]) -> None:
-    """The new gang goes on with the newest checkpoint, and repeats no more than the steps since then."""
-    done = max((epoch for worker in old for epoch in worker.epochs), default=0) * STEPS_IN_EPOCH
-    [first_step] = {worker.first_step for worker in new}
-    assert done - first_step <= EVERY
-    assert old[0].first_step <= first_step
-
-
 def assert_finished_as_if_undisturbed(job: Job, undisturbed: Worker) -> None:
     assert job.wait_for_end() == "Complete"
     assert [worker.exit_code for worker in job.last_gang] == [0, 0]
-    assert final_loss(job.last_gang[0]) == pytest.approx(final_loss(undisturbed), abs=NOISE)
+    loss, usual = final_loss(job.last_gang[0]), final_loss(undisturbed)
+    figure("over", final_loss=loss, undisturbed_loss=usual, restarts=job.restarts[0])
+    assert loss == pytest.approx(usual, abs=NOISE)
     assert job.lab.recording.overlaps(job.name) == []
+
+
+def assert_went_on_with_the_next_step(old: list[Worker], new: list[Worker]) -> None:
+    """Nothing was done twice, and nothing left out."""
+    assert [worker.exit_code for worker in old] == [143, 143]
+    assert {worker.last_step for worker in old} == {Gang(new).first_step}
 
 
 @dataclass(frozen=True)
@@ -49,18 +45,17 @@ class Kill:
     when: float
     gang: list[Worker]
 
-    def story(self, successors: list[Worker]) -> str:
+    def report(self, successors: list[Worker]) -> None:
         """What happened, in seconds after the kill."""
         survivor = next(worker for worker in self.gang if worker.name != self.victim)
-        left = (survivor.ended or 0.0) - self.when
-        started = max(worker.began or 0.0 for worker in successors) - self.when
-        first = next((when for when, text in successors[0].lines if "images/s" in text), None)
-        trained = f"had an epoch after {first - self.when:.0f} s" if first else "had no whole epoch"
-        return (
-            f"{self.victim} killed {self.when - (survivor.began or 0.0):.0f} s after its start, in epoch "
-            f"{max((epoch for worker in self.gang for epoch in worker.epochs), default=0) + 1}; "
-            f"the other left after {left:.0f} s with {survivor.exit_code}; the next gang ran after {started:.0f} s, "
-            f"from step {successors[0].first_step}, and {trained}"
+        figure(
+            "SIGKILL",
+            victim=self.victim,
+            after_step=Gang(self.gang).last_step,
+            other_left_after=round((survivor.ended or 0.0) - self.when),
+            other_exit_code=survivor.exit_code,
+            next_gang_ran_after=round(max(worker.began or 0.0 for worker in successors) - self.when),
+            from_step=Gang(successors).first_step,
         )
 
 
@@ -114,11 +109,12 @@ def survive_kills(make_job: MakeJob, undisturbed: Worker, kills: int) -> int:
     killed = kill_at_random_times(job, kills, random.Random(seed))  # noqa: S311
     assert_finished_as_if_undisturbed(job, undisturbed)
     assert {worker.attempt for worker in job.workers} == set(range(len(killed) + 1))
+    assert job.restarts == (len(killed), len(killed))
     for number, kill in enumerate(killed):
-        print(kill.story(job.attempt(number + 1)))
-    trained = [gang for gang in map(job.attempt, range(len(killed) + 1)) if all(worker.trained for worker in gang)]
-    for old, new in pairwise(trained):
-        assert_nothing_is_lost(old, new)
+        kill.report(job.attempt(number + 1))
+    repeated = repeated_steps([Gang(job.attempt(number)) for number in range(len(killed) + 1)])
+    figure("SIGKILL", kills=len(killed), repeated_steps=repeated)
+    assert max(repeated, default=0) <= EVERY
     job.remove()
     return len(killed)
 
@@ -167,40 +163,78 @@ def test_an_evicted_gang_saves_and_goes_on_with_the_next_step(make_job: MakeJob,
     job.apply()
     job.wait_for_training(epoch=5)
     old = job.gang
-    evicted = job.running[0]["metadata"]
-    eviction = client.V1Eviction(metadata=client.V1ObjectMeta(name=evicted["name"], namespace=evicted["namespace"]))
-    client.CoreV1Api().create_namespaced_pod_eviction(evicted["name"], evicted["namespace"], eviction)
     began = time.time()
+    job.evict(0)
     wait_until("the gang has left", lambda: all(worker.ended for worker in old), GRACE)
-    assert [worker.exit_code for worker in old] == [143, 143]
-    assert max(worker.ended or 0 for worker in old) - began < GRACE
+    figure("eviction", left_after=[round((worker.ended or 0.0) - began) for worker in old])
 
     assert_finished_as_if_undisturbed(job, undisturbed)
-    assert f"stopped by SIGTERM after step {job.attempt(1)[0].first_step} " in old[0].log
+    assert_went_on_with_the_next_step(old, job.attempt(1))
+    assert job.restarts == (1, 0), "the eviction counts towards maxRestarts"
 
 
-# Frozen, a worker leaves only when its grace period is over, and the other one has to leave without it.
-@pytest.mark.parametrize(
-    "frozen",
-    [
-        pytest.param(False, id="all workers react"),
-        pytest.param(True, id="a worker hangs for its whole grace period", marks=pytest.mark.soak),
-    ],
-)
-def test_a_job_that_is_suspended_for_two_seconds_goes_on(make_job: MakeJob, undisturbed: Worker, frozen: bool) -> None:
+@pytest.mark.soak
+def test_a_gang_is_evicted_more_often_than_it_may_fail(make_job: MakeJob, undisturbed: Worker) -> None:
+    evictions = MAX_RESTARTS + 1
+    job = make_job(EPOCHS=EPOCHS)
+    job.apply()
+    for number in range(evictions):
+        wait_for_gang(job, number)
+        job.wait_for_training()
+        job.evict(number % SIZE)
+    assert_finished_as_if_undisturbed(job, undisturbed)
+    assert job.restarts == (evictions, 0)
+    for number in range(evictions):
+        assert_went_on_with_the_next_step(job.attempt(number), job.attempt(number + 1))
+
+
+def test_a_drained_gang_is_not_complete_and_goes_on_where_it_finds_a_node(
+    make_job: MakeJob, undisturbed: Worker
+) -> None:
     job = make_job(EPOCHS=EPOCHS)
     job.apply()
     job.wait_for_training(epoch=5)
     old = job.gang
-    if frozen:
-        signal_worker(old[1], signal.SIGSTOP)
+    began = time.time()
+    with drained(NODE, job.name):
+        wait_until("the gang has left", lambda: all(worker.ended for worker in old), GRACE)
+        figure("drain", left_after=[round((worker.ended or 0.0) - began) for worker in old])
+        wait_until("the next gang waits for a node", lambda: len(job.attempt(1)) == SIZE, PATIENCE)
+        assert job.running == []
+        assert not job.is_over
+    assert_finished_as_if_undisturbed(job, undisturbed)
+    assert_went_on_with_the_next_step(old, job.attempt(1))
+    assert job.restarts == (1, 0), "the drain counts towards maxRestarts"
+
+
+@pytest.mark.parametrize(
+    ("reacts", "exit_code"),
+    [
+        pytest.param(True, 143, id="a worker leaves only after the job was resumed"),
+        pytest.param(False, 137, id="a worker hangs for its whole grace period", marks=pytest.mark.soak),
+    ],
+)
+def test_a_job_that_is_suspended_for_two_seconds_goes_on(
+    make_job: MakeJob, undisturbed: Worker, reacts: bool, exit_code: int
+) -> None:
+    job = make_job(EPOCHS=EPOCHS)
+    job.apply()
+    job.wait_for_training(epoch=5)
+    old = job.gang
+    signal_worker(old[1], signal.SIGSTOP)
+    began = time.time()
     job.suspend(True)
     time.sleep(2)
     wait_until("the pods are to go", lambda: not job.running, GRACE)
     job.suspend(False)
+    figure("suspend", resumed_after=round(time.time() - began, 1), reacts=reacts)
+    time.sleep(2)
+    assert old[1].ended is None, "the worker left too early to be in the next gang's way"
+    if reacts:
+        signal_worker(old[1], signal.SIGCONT)
     assert_finished_as_if_undisturbed(job, undisturbed)
-    assert [worker.exit_code for worker in old] == [143, 137 if frozen else 143]
-    assert_nothing_is_lost(old, job.workers[SIZE:])
+    assert [worker.exit_code for worker in old] == [143, exit_code]
+    assert max(repeated_steps([Gang(old), Gang(job.workers[SIZE:])])) <= EVERY
 
 
 def test_a_suspended_job_waits_without_pods(make_job: MakeJob) -> None:

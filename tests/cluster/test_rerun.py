@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from tests.cluster.conftest import MakeJob
+from tests.cluster.figures import figure
 from tests.cluster.jobs import Job
 from tests.cluster.node import peers, signal_worker
 from tests.cluster.objects import wait_until
@@ -22,13 +23,16 @@ def rerun(job: Job, old_worker: str) -> None:
     """`kubectl delete` and `kubectl apply`, with the gang in the middle of its training."""
     job.wait_for_training(epoch=3)
     before = job.gang
+    old = {worker.uid for worker in before}
     if old_worker == HANGS:
         signal_worker(before[1], signal.SIGSTOP)
     job.delete()
     job.apply()
-    wait_until(
-        "the old pods are to go", lambda: not {worker.uid for worker in before} & {worker.uid for worker in job.gang}
-    )
+    wait_until("a new pod runs", lambda: bool({worker.uid for worker in job.gang} - old))
+    still_there = len({pod["metadata"]["uid"] for pod in job.pods} & old)
+    figure("delete and apply", old_worker=old_worker, old_pods_when_a_new_one_ran=still_there)
+    assert still_there or old_worker == LEAVES, "the old pods were gone before they could be in the way"
+    wait_until("the old pods are to go", lambda: not {worker.uid for worker in job.gang} & old)
     job.wait_for_training()
     after = job.gang
 
