@@ -1,8 +1,9 @@
 """Install JobSet, Kubeflow Trainer and Volcano, and wait until their webhooks answer."""
 
 import pulumi
-from charts import PULL_POLICIES, Chart, jobset, trainer, volcano
+from charts import PULL_POLICIES, TRAINER_ACCOUNT, TRAINER_ALSO_READS, Chart, jobset, trainer, volcano
 from pulumi_kubernetes.helm.v3 import Release, ReleaseArgs
+from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding
 from readiness import wait_for_webhook
 
 config = pulumi.Config()
@@ -44,6 +45,15 @@ gates = config.get_object("trainerFeatureGates") or {}
 jobset_release = install(jobset(config.require("jobsetChart"), registry, pull_policy), after=[])
 volcano_release = install(volcano(config.require("volcanoChart"), registry, pull_policy), after=[])
 trainer_release = install(trainer(config.require("trainerChart"), registry, pull_policy, gates), after=[jobset_release])
+
+priorities = {"name": "kubeflow-trainer-priority-classes"}
+role = ClusterRole("trainer-priority-classes", metadata=priorities, rules=[TRAINER_ALSO_READS])
+ClusterRoleBinding(
+    "trainer-priority-classes",
+    metadata=priorities,
+    role_ref={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role.metadata.name},
+    subjects=[TRAINER_ACCOUNT],
+)
 
 for release in (jobset_release, volcano_release, trainer_release):
     pulumi.export(release._name, release.status.version)

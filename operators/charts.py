@@ -34,6 +34,21 @@ it, jobs waiting in a queue that has its share keep jobs of other queues from be
 https://github.com/volcano-sh/volcano/blob/v1.15.1/docs/user-guide/how_to_use_network_topology_aware_scheduling.md
 """
 
+TRAINER_ACCOUNT = {
+    "kind": "ServiceAccount",
+    "name": "kubeflow-trainer-controller-manager",
+    "namespace": "kubeflow-system",
+}
+TRAINER_ALSO_READS = {
+    "apiGroups": ["scheduling.k8s.io"],
+    "resources": ["priorityclasses"],
+    "verbs": ["get", "list", "watch"],
+}
+"""What the chart's ClusterRole leaves out. Without it the Trainer's webhook waits for a PriorityClass that it may not
+read until the API server gives up, and no TrainJob of a runtime with a priority can be created.
+https://github.com/kubeflow/trainer/blob/v2.3.0/pkg/runtime/framework/plugins/volcano/volcano.go (Validate)
+"""
+
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 

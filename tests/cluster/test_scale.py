@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from devcluster import simulation
+from devcluster import lifecycle, simulation
 from devcluster.paths import Cache
 from devcluster.simulated_nodes import NODES_PER_LEAF, node_names
 from tests.cluster.conftest import Deploy
@@ -37,11 +37,11 @@ def nodes() -> Iterator[Scale]:
 
     def scale(count: int) -> list[str]:
         wait_until("earlier pods are gone", lambda: not simulated_pods())
-        simulation.scale(cache, count)
+        lifecycle.up(cache, count)
         return node_names(count)
 
     yield scale
-    simulation.scale(cache, before)
+    lifecycle.up(cache, before)
 
 
 @pytest.fixture
@@ -145,3 +145,18 @@ def test_weights_and_a_capability_hold_while_fifty_jobs_compete(nodes: Scale, pl
     time.sleep(SETTLED_SECONDS)
     assert settled()
     assert most["capped"] == 4
+
+
+def test_a_higher_priority_goes_first(nodes: Scale, platform: Platform) -> None:
+    nodes(NODES_PER_LEAF)
+    queue = platform.queue("queue")
+    low = platform.runtime(queue, name="low", priority_class=platform.priority("low", 1))
+    high = platform.runtime(queue, name="high", priority_class=platform.priority("high", 2))
+    platform.train("running", low, NODES_PER_LEAF)
+    wait_until("the nodes are taken", lambda: platform.bound() == {"running": NODES_PER_LEAF})
+    platform.train("earlier", low, NODES_PER_LEAF)
+    wait_until("the earlier job waits", lambda: len(platform.pods()) == 2 * NODES_PER_LEAF)
+    platform.train("urgent", high, NODES_PER_LEAF)
+    wait_until("the urgent job waits", lambda: len(platform.pods()) == 3 * NODES_PER_LEAF)
+    platform.stop("running")
+    wait_until("the urgent job has the nodes", lambda: platform.bound() == {"urgent": NODES_PER_LEAF})

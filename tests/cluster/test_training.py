@@ -14,6 +14,7 @@ from tests.cluster.objects import (
     SCHEDULING,
     TRAINER,
     conditions,
+    kind_of,
     listed,
     log,
     named,
@@ -21,6 +22,7 @@ from tests.cluster.objects import (
     wait_until,
     worker_log,
 )
+from tests.cluster.test_updates import QUICK
 from tests.cluster.watching import watching_pods
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -144,3 +146,16 @@ def test_a_cluster_out_of_reach_is_one_understandable_line(
         output = program.failing_up().output
     assert "https://127.0.0.1:1" in output
     assert "Traceback" not in output
+
+
+def test_a_gang_has_the_priority_of_its_class(deploy: Deploy, namespace: str) -> None:
+    classes = kind_of("scheduling.k8s.io/v1", "PriorityClass")
+    name = f"{namespace}-urgent"
+    classes.create(body={"metadata": {"name": name}, "value": 7})
+    try:
+        queue = {"name": f"{namespace}-queue"}
+        deploy(script=str(QUICK), volcano={"queue": queue, "priorityClass": name}).up()
+        assert named(SCHEDULING, "PodGroup", "digits", namespace)["spec"]["priorityClassName"] == name
+        assert {pod["spec"]["priority"] for pod in pods(namespace)} == {7}
+    finally:
+        classes.delete(name=name)
