@@ -64,6 +64,24 @@ def test_sigterm_to_one_worker_stops_all_after_the_same_step_and_they_resume_the
 
 @pytest.mark.tensorflow
 @pytest.mark.timeout(300)
+def test_whoever_loses_a_worker_says_after_which_step_and_no_more_than_an_interval_is_repeated(
+    data: Path, tmp_path: Path
+) -> None:
+    every, steps_in_epoch = 4, 6
+    env = {"DATA_DIR": str(data), "BATCH_SIZE": "24", "CHECKPOINT_DIR": f"{tmp_path}/{{index}}"}
+    env |= {"CHECKPOINT_EVERY_STEPS": str(every)}
+    gang = start_gang(2, **env, EPOCHS="100000")
+    survivor, killed = finish_after(gang, lambda line: " epoch 3/" in line, gang[1].kill)
+    assert (survivor.code, killed.code) == (1, -signal.SIGKILL)
+    last = int(_found(r"lost another worker after step (\d+): ", survivor.output))
+    assert last >= 3 * steps_in_epoch
+    again = finish_gang(start_gang(2, **env, EPOCHS=str(last // steps_in_epoch + 1)))
+    assert [worker.code for worker in again] == [0, 0], again[0].errors
+    assert last - int(_found(r"resuming after step (\d+)", again[0].output)) <= every
+
+
+@pytest.mark.tensorflow
+@pytest.mark.timeout(300)
 def test_a_worker_that_fails_takes_the_others_with_it_and_is_the_first_to_end(data: Path) -> None:
     gang = start_gang(2, DATA_DIR=str(data), CHECKPOINT_DIR="/proc/{index}/none")
     failed = finish(gang[0])
@@ -96,3 +114,9 @@ def test_sigterm_while_tensorflow_is_still_loading_ends_at_once(data: Path) -> N
     process = start("train.py", DATA_DIR=str(data))
     threading.Timer(1.0, process.send_signal, [signal.SIGTERM]).start()
     assert finish(process, timeout=20).code == 143
+
+
+def _found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    assert match, text
+    return match[1]
