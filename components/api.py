@@ -28,6 +28,8 @@ RESTART_ATTEMPT_LABEL: Final = "jobset.sigs.k8s.io/restart-attempt"
 JOB_UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
 COMPLETION_INDEX_LABEL: Final = "batch.kubernetes.io/job-completion-index"
 JOB_NAME_LABEL: Final = "job-name"
+DISRUPTION_CONDITION: Final = "DisruptionTarget"
+"""Of a pod that the cluster takes away: by eviction, drain, preemption, or since its node is lost."""
 
 # --- Volcano ---
 VOLCANO_API: Final = "scheduling.volcano.sh/v1beta1"

@@ -190,8 +190,8 @@ class Settings(Section):
     volcano: Volcano = Volcano()
     infiniband: InfiniBand = InfiniBand()
     max_restarts: t.NotNegative = 3
-    """How many times the whole gang is started again after losing a worker, before the job counts as Failed. A change
-    makes the runtime, and so the job, anew."""
+    """How many times the whole gang is started again after losing a worker, before the job counts as Failed; evictions
+    and drains don't count. A change makes the runtime, and so the job, anew."""
     deadline: t.NotNegative = 0
     """Seconds that the job may run before it counts as Failed; 0 for no bound."""
     suspend: t.Flag = False

@@ -79,7 +79,7 @@ class TensorFlowRuntimeArgs(TypedDict):
     infiniband: NotRequired[InfiniBandArgs | None]
     """RDMA between the workers. Default: off."""
     max_restarts: NotRequired[int]
-    """How many times the gang is started again after losing a worker, at least 0. Default: 3."""
+    """How many times the gang is started again after losing a worker, at least 0. Default: 3. Evictions don't count."""
 
 
 class TensorFlowRuntime(pulumi.ComponentResource):
@@ -152,13 +152,22 @@ def _job_set_spec(args: TensorFlowRuntimeArgs) -> dict[str, Any]:
         else None,
         "spec": _pod_spec(args),
     }
+    # Both end the Job with the reason PodFailurePolicy. JobSet tells them apart by the Job's message
+    # (https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/controller/job/pod_failure_policy.go); one that it does
+    # not know counts as a lost worker.
     bad_input = {"containerName": api.NODE, "operator": "In", "values": [api.EXIT_BAD_INPUT]}
+    disruption = [{"type": api.DISRUPTION_CONDITION, "status": "True"}]
     job = {
         # A worker alone can't rejoin a running gang ("different incarnation"): one loss fails the Job, and JobSet
         # starts the whole gang again.
         "backoffLimit": 0,
         "podReplacementPolicy": "Failed",
-        "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": bad_input}]},
+        "podFailurePolicy": {
+            "rules": [
+                {"action": "FailJob", "onExitCodes": bad_input},
+                {"action": "FailJob", "onPodConditions": disruption},
+            ]
+        },
         "template": api.drop_absent(pod_template),
     }
     return {
@@ -168,7 +177,10 @@ def _job_set_spec(args: TensorFlowRuntimeArgs) -> dict[str, Any]:
             # Of the old gang not one pod is left when the new one starts.
             "restartStrategy": "BlockingRecreate",
             "maxRestarts": int(args.get("max_restarts", DEFAULT_MAX_RESTARTS)),
-            "rules": [{"name": "bad_input", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}],
+            "rules": [
+                _rule("bad_input", "FailJobSet", f"failed with exit code {api.EXIT_BAD_INPUT} "),
+                _rule("disruption", "RestartJobSetAndIgnoreMaxRestarts", f"has condition {api.DISRUPTION_CONDITION} "),
+            ],
         },
         "replicatedJobs": [
             {
@@ -177,6 +189,12 @@ def _job_set_spec(args: TensorFlowRuntimeArgs) -> dict[str, Any]:
             }
         ],
     }
+
+
+def _rule(name: str, action: str, message: str) -> dict[str, Any]:
+    """What JobSet does when the pod failure policy ended the Job with this message."""
+    reasons = {"onJobFailureReasons": ["PodFailurePolicy"], "onJobFailureMessagePatterns": [message]}
+    return {"name": name, "action": action, **reasons}
 
 
 def _pod_spec(args: TensorFlowRuntimeArgs) -> dict[str, Any]:
