@@ -7,12 +7,14 @@ from typing import Any
 
 import pulumi
 import pytest
+import yaml
 
 import components
 from tests.unit.goldens import assert_golden
-from tests.unit.package_schema import generated_schema, interface, name
+from tests.unit.package_schema import PACKAGE, generated_schema, interface, name
 
 SCHEMA = generated_schema()
+EXAMPLE = yaml.safe_load((PACKAGE.parent / "examples" / "yaml" / "Pulumi.yaml").read_text())
 
 
 def test_inputs_and_outputs() -> None:
@@ -63,3 +65,10 @@ def test_everything_is_described() -> None:
 
 def test_descriptions_are_not_indented_which_markdown_would_take_for_code() -> None:
     assert [key for key, one in described() if "\n    " in one["description"]] == []
+
+
+@pytest.mark.parametrize("resource", EXAMPLE["resources"].values(), ids=EXAMPLE["resources"])
+def test_the_yaml_example_gives_what_a_component_asks_for(resource: dict[str, Any]) -> None:
+    asked = SCHEMA["resources"][resource["type"].replace(":", ":index:")]
+    given = resource["properties"].keys()
+    assert set(asked["requiredInputs"]) <= given <= asked["inputProperties"].keys()
