@@ -25,9 +25,9 @@ class DnsServer:
         """Protocol, name, DO bit, CD bit of every query."""
 
     @asynccontextmanager
-    async def running(self, host: str = "127.0.0.1") -> AsyncIterator["DnsServer"]:
-        """Serve UDP and TCP on one port."""
-        server = await asyncio.start_server(self._serve_tcp, host, 0)
+    async def running(self, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator["DnsServer"]:
+        """Serve UDP and TCP on one port: this one, or any that is free."""
+        server = await asyncio.start_server(self._serve_tcp, host, port)
         self.port = server.sockets[0].getsockname()[1]
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_datagram_endpoint(lambda: _Udp(self), local_addr=(host, self.port))
@@ -61,7 +61,8 @@ class DnsServer:
         name = ".".join(labels)
         (qtype,) = struct.unpack_from("!H", query, offset + 1)
         question = query[12 : offset + 5]
-        size, _, flags = struct.unpack_from("!HBxH", query, offset + 8)
+        # EDNS, which the resolvers of libc and of TensorFlow may leave out.
+        size, _, flags = struct.unpack_from("!HBxH", query, offset + 8) if len(query) > offset + 8 else (512, 0, 0)
         cd = bool(struct.unpack_from("!H", query, 2)[0] & 0x10)
         self.asked.append((protocol, name, bool(flags & 0x8000), cd))
         found = self.records.get(name, set())
