@@ -7,6 +7,7 @@ import pytest
 
 from tests.trainer import ipv6_pods
 from tests.trainer.batches import write_batches
+from tests.trainer.processes import TRAINER
 
 SIZE = 3
 HOSTS = [f"mnist-node-0-{index}.{ipv6_pods.SERVICE}" for index in range(SIZE)]
@@ -47,7 +48,7 @@ def test_pods_with_ipv6_alone_agree_on_names_that_resolve_to_their_addresses(
 @pytest.mark.timeout(300)
 def test_pods_with_ipv6_alone_train(tmp_path: Path) -> None:
     data = str(write_batches(tmp_path / "cifar", train=100, test=20))
-    train = str(ipv6_pods.TRAINER / "train.py")
+    train = str(TRAINER / "train.py")
     pods = ipv6_pods.run_pods(2, train, downward_api=True, DATA_DIR=data, EPOCHS="2", TF_CPP_MIN_LOG_LEVEL="1")
     assert [pod.code for pod in pods] == [0, 0], pods
     assert pods[0].summary["workers"] == 2
