@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pod_identity import Worker
 from rendezvous import agree
-from rendezvous_wire import RendezvousError, Timing, introduction
+from rendezvous_wire import Channel, RendezvousError, Timing, introduction
 
 from tests.trainer.gang import QUICK, FakeDns, a_gang, another_pod, hosts_of, rendezvous
 
@@ -162,6 +162,25 @@ def test_a_second_claim_to_an_index_is_turned_away(capfd: pytest.CaptureFixture[
 
     run(case())
     assert re.search(r"turned away mnist-node-0-1 at [\d.]+: worker 1 is already here", capfd.readouterr().out)
+
+
+def test_a_worker_that_comes_too_late_is_turned_away(capfd: pytest.CaptureFixture[str]) -> None:
+    async def case() -> str:
+        gang, dns = a_published_gang(2)
+        leader = asyncio.create_task(agree(gang[0], None, dns, QUICK))
+        await asyncio.sleep(0.1)
+        # A member that stays on the line once it may start: worker 0 says goodbye for as long as that.
+        member = await Channel.connect(gang[0].address, gang[0].port)
+        await member.send("hello", introduction(gang[1]))
+        while (await member.receive(5))[0] != "go":
+            await member.send("ready")
+        answer = await say_hello(replace(gang[1], pod=replace(gang[1].pod, index=2)), gang[0])
+        member.close()
+        assert await leader == hosts_of(gang)
+        return str(answer["refused"])
+
+    assert run(case()) == "too late: this run has started with 2 workers"
+    assert re.search(r"turned away mnist-node-0-2 at [\d.]+: too late", capfd.readouterr().out)
 
 
 def test_the_pod_that_dns_names_takes_the_place_of_one_it_does_not() -> None:

@@ -146,6 +146,13 @@ def test_with_a_known_number_all_start_together_or_nobody_does(gangs: list[list[
         assert_properties(story)
         assert all(len(hosts) == len(lives) for hosts in story.started), "never with fewer than asked for"
         assert all(story.names_at_start), "validity: every name is its member's alone"
+        if isinstance(story.outcomes[0], RendezvousError):
+            dead = [
+                worker.pod.hostname
+                for worker, fate in zip(story.gang, lives, strict=True)
+                if fate.dies is not None and fate.doubled is None
+            ]
+            assert all(name in str(story.outcomes[0]) for name in dead), "termination: worker 0 names who is missing"
         if all(fate.dies is None for fate in lives):
             assert all(isinstance(outcome, list) for outcome in story.outcomes), "nobody was lost: all start"
 
