@@ -108,3 +108,22 @@ def test_a_run_that_a_killed_update_began_to_wait_for_is_not_run_again(deploy: D
     job = named(TRAINER, "TrainJob", "digits", namespace)
     assert job["metadata"]["uid"] == uid
     assert "Complete" in conditions(job)
+
+
+def test_a_change_that_is_taken_back_after_its_update_was_killed_is_undone_by_an_update_with_a_refresh(
+    deploy: Deploy, namespace: str
+) -> None:
+    program = deploy(**RUNNING)
+    program.up()
+    program.edit({"numNodes": 3})
+    up = program.command("up", "--yes", "--skip-preview")
+    wait_until("the old job is gone", lambda: not listed(TRAINER, "TrainJob", namespace))
+    os.killpg(up.pid, signal.SIGKILL)
+    up.wait()
+    program.stack.cancel()
+
+    program.edit({"numNodes": 2})
+    program.up(refresh=True)
+    wait_until("the gang runs", lambda: len(running(namespace)) == 2)
+    assert made(namespace) == ALL_ONCE
+    assert program.up().changed == {}
