@@ -7,8 +7,6 @@ with one batch that is in memory already. The three take turns; each ratio is th
 spread. One JSON object a line.
 """
 
-import json
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf  # type: ignore[import-untyped]
+
+from bench.reporting import report_pairs
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "trainer"))
 from cifar10 import IMAGE_SHAPE, Images, Labels
@@ -90,24 +90,6 @@ def images_per_second(measure: Callable[[], None]) -> float:
     return STEPS * BATCH / (time.perf_counter() - started)
 
 
-def report(name: str, ours: list[float], peer: str, theirs: list[float], goal: str) -> None:
-    """One line of JSON: medians, and the ratio of each round's pair."""
-    ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
-    low, _, high = statistics.quantiles(ratios, n=4)
-    line = {
-        "name": name,
-        "value": round(statistics.median(ours), 1),
-        "unit": "images/s",
-        "peer": {"name": peer, "value": round(statistics.median(theirs), 1), "unit": "images/s"},
-        "ratio": round(statistics.median(ratios), 4),
-        "ratio_quartiles": [round(low, 4), round(high, 4)],
-        "ratio_range": [round(min(ratios), 4), round(max(ratios), 4)],
-        "pairs": len(ratios),
-        "goal": goal,
-    }
-    print(json.dumps(line), flush=True)
-
-
 def main() -> None:
     """Measure in turns and report."""
     images, labels = random_examples()
@@ -126,8 +108,11 @@ def main() -> None:
         names = list(loops)
         for name in names[turn % 3 :] + names[: turn % 3]:
             speeds[name].append(images_per_second(loops[name]))
-    report("one worker", speeds["trainer"], "hand-written single-process loop", speeds["plain"], "0.97 or more")
-    report("input pipeline", speeds["trainer"], "one batch in memory", speeds["in memory"], "0.95 or more")
+    for name, peer, other, least in (
+        ("training by one worker", "hand-written single-process loop", "plain", 0.97),
+        ("training from the input pipeline", "one batch in memory", "in memory", 0.95),
+    ):
+        report_pairs(name, "images/s", speeds["trainer"], peer, speeds[other], goal=f"at least {least} times")
 
 
 if __name__ == "__main__":
