@@ -60,8 +60,9 @@ class Kill:
 
 
 def kill_at_random_times(job: Job, kills: int, chance: random.Random) -> list[Kill]:
-    """SIGKILL a random worker of each gang at a random time, as long as the job is not over."""
+    """SIGKILL workers in random order, the chief among them, at random times, as long as the job is not over."""
     found: list[Kill] = []
+    order = chance.sample(range(SIZE), SIZE)
     for number in range(kills):
         wait_for_gang(job, number)
         wait_for_epochs(job, chance.randrange(7))
@@ -69,7 +70,7 @@ def kill_at_random_times(job: Job, kills: int, chance: random.Random) -> list[Ki
         gang = job.gang
         if len(gang) < SIZE:
             break
-        victim = chance.choice(gang)
+        victim = gang[order[number % SIZE]]
         kill = Kill(victim.name, time.time(), gang)
         signal_worker(victim, signal.SIGKILL)
         wait_for_exit(victim)
