@@ -1,7 +1,8 @@
 """Pods of one gang that have IPv6 and nothing else: no IPv4 address, no IPv4 route, no A record.
 
 Linux namespaces make a node with a bridge, a name server and pods whose network, hostname and /etc/hosts are their own;
-so everything runs as it does in a cluster, down to TensorFlow's server, which listens on its port at any address.
+so everything runs as it does in a cluster, down to TensorFlow's server, which listens on its port at any address. The
+cluster's domain is not the usual one.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from pathlib import Path
 from tests.trainer.dns_server import DnsServer
 from tests.trainer.processes import TRAINER, Result
 
-JOB, NAMESPACE, DOMAIN = "mnist", "ml", "cluster.local"
+JOB, NAMESPACE, DOMAIN = "mnist", "ml", "k8s.acme.io"
 SERVICE = f"{JOB}.{NAMESPACE}.svc.{DOMAIN}"
 NAME_SERVER = "fd00::53"
 ISOLATED = ["unshare", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
