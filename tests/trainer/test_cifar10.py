@@ -17,6 +17,7 @@ from cifar10 import TEST_FILE, load_batch, load_cifar10_local
 from env_settings import InputError
 
 from tests.trainer.batches import a_batch, write_batches
+from tests.trainer.processes import finish, start
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4])
@@ -187,3 +188,19 @@ def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path) -> None:
     folder.chmod(0)
     with as_nobody(), pytest.raises(InputError, match="data_batch_1: Permission denied"):
         load_cifar10_local(folder)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(lambda trace: pickle.dumps(Calls(os.system, f"touch {trace}"), 2), id="a hostile pickle"),
+        pytest.param(lambda _: pickle.dumps(a_batch(), 2)[:3000], id="a truncated file"),
+    ],
+)
+def test_the_training_ends_with_one_line_and_exit_code_2(tmp_path: Path, content: Callable[[Path], bytes]) -> None:
+    folder, trace = write_batches(tmp_path / "cifar"), tmp_path / "trace"
+    (folder / "data_batch_2").write_bytes(content(trace))
+    result = finish(start("train.py", DATA_DIR=str(folder)), timeout=30)
+    assert (result.code, result.errors.count("\n")) == (2, 1)
+    assert "data_batch_2 is no CIFAR-10 batch: " in result.errors
+    assert not trace.exists()
