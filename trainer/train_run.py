@@ -17,8 +17,11 @@ LINGER = 1.0
 """Seconds between the last collective and the end: a worker that leaves while its peers still fetch their part of it
 makes them fail (https://github.com/tensorflow/tensorflow/issues/58434)."""
 LAST = 3.0
-"""Seconds that a worker waits before it ends on another one's account: the Job's failure policy has to see that one
-first, for its exit code or its eviction decides what becomes of the gang."""
+"""Seconds that a worker which has lost another one waits before it fails too: the Job's policy on exit codes has to see
+the one that failed first."""
+TOLD = 10.0
+"""Seconds that a worker which stops for another one waits to be told itself: that happens when the Job's policy has seen
+the other one's eviction, and would not if this one were the first to fail."""
 
 Examples = tuple[Images, Labels]
 
@@ -74,8 +77,7 @@ def _run(
         if stopping:
             say(f"stopped by SIGTERM after step {step} of {total}")
             engine.barrier()  # nobody leaves before worker 0 has saved
-            if not stop.requested:
-                stop.wait(LAST)
+            stop.wait(TOLD)
             return EXIT_SIGTERM
     recovery.finish()
     seconds, totals = time.monotonic() - started, engine.last_totals

@@ -20,6 +20,10 @@ class StopsAfter(StopSignal):
 
     def __init__(self, ballots: int) -> None:
         self._left = ballots
+        self.waited: list[float] = []
+
+    def wait(self, seconds: float) -> None:
+        self.waited.append(seconds)
 
     def defer(self) -> None:
         pass
@@ -28,22 +32,6 @@ class StopsAfter(StopSignal):
     def requested(self) -> bool:
         self._left -= 1
         return self._left < 0
-
-
-class StopsForAnother(StopsAfter):
-    """All workers stop, but SIGTERM has come to another one."""
-
-    def __init__(self) -> None:
-        super().__init__(0)
-        self.waited: list[float] = []
-
-    @property
-    def requested(self) -> bool:
-        self._left -= 1
-        return self._left == -1  # to the ballot, and to nobody else
-
-    def wait(self, seconds: float) -> None:
-        self.waited.append(seconds)
 
 
 NEVER = 10**6
@@ -122,13 +110,13 @@ def test_a_lost_run_repeats_no_more_than_the_steps_since_its_last_checkpoint(job
     assert results(after) == undisturbed[1:]
 
 
-def test_whoever_stops_for_another_worker_leaves_after_it(data: Path) -> None:
+def test_whoever_stops_for_another_worker_waits_to_be_told_itself(data: Path) -> None:
     import train_run
 
-    stop = StopsForAnother()
+    stop = StopsAfter(0)
     settings = Settings(4, 16, 0.002, 0, str(data), "", 5, "")
     assert train_run.run(settings, *load_cifar10_local(data), stop) == EXIT_SIGTERM
-    assert stop.waited == [train_run.LAST]
+    assert stop.waited == [train_run.TOLD]
 
 
 @pytest.mark.parametrize(
