@@ -20,8 +20,8 @@ LAST = 3.0
 """Seconds that a worker which has lost another one waits before it fails too: the Job's policy on exit codes has to see
 the one that failed first."""
 TOLD = 10.0
-"""Seconds that a worker which stops for another one waits to be told itself: that happens when the Job's policy has seen
-the other one's eviction, and would not if this one were the first to fail."""
+"""Seconds that a worker which stops for another one waits to be told itself: it is, once the Job's policy has seen the
+other one's eviction, which would not count if this one were the first to fail."""
 
 Examples = tuple[Images, Labels]
 
