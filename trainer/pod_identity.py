@@ -59,8 +59,8 @@ class PodIdentity:
         """The pod's short hostname."""
         return self.peer(self.index)
 
-    def peer(self, index: int) -> str:
-        """The short hostname of the same gang's worker `index`."""
+    def peer(self, index: int | str) -> str:
+        """The short hostname of the same gang's worker `index`, or with whatever is to stand for an index."""
         return f"{self.job}-node-{index}-0" if self.by_replica else f"{self.job}-node-0-{index}"
 
 
@@ -86,8 +86,8 @@ class Worker:
         """The name of the gang's headless service, which has the addresses of all its pods."""
         return f"{self.pod.job}.{self.namespace}.svc.{self.domain}"
 
-    def host(self, index: int) -> str:
-        """The full DNS name of worker `index`."""
+    def host(self, index: int | str) -> str:
+        """The full DNS name of worker `index`, or with whatever is to stand for an index."""
         return f"{self.pod.peer(index)}.{self.service}"
 
     @classmethod

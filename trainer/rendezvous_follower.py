@@ -9,6 +9,7 @@ from dns_query import DnsError
 from pod_identity import Worker
 from rendezvous_leader import Resolve, own_name_obstacle
 from rendezvous_members import Log
+from rendezvous_membership import Membership
 from rendezvous_wire import (
     ANSWER_TIMEOUT,
     Channel,
@@ -111,9 +112,13 @@ class Follower:
     def _membership(self, body: Any) -> list[str]:
         index = self._me.pod.index
         own = f"{self._me.host(index)}:{self._me.port}"
-        if not isinstance(body, list) or len(body) <= index or body[index] != own:
-            raise WireError(f"worker 0 sent a membership without {own} at index {index}")
-        return [str(host) for host in body]
+        try:
+            hosts = Membership.from_message(body).hosts
+            if hosts[index] == own:
+                return hosts
+        except (ValueError, IndexError):
+            pass
+        raise WireError(f"worker 0 sent a membership without {own} at index {index}")
 
     async def _on_call(self, channel: Channel) -> None:
         """Worker 0 knocks: a hint where it is. The call that follows shows whether it is ours."""

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dns_query import DnsError
 from pod_identity import Worker
 from rendezvous_members import Log, Members, some
+from rendezvous_membership import Membership
 from rendezvous_wire import (
     ANSWER_TIMEOUT,
     Channel,
@@ -99,10 +100,10 @@ class Leader:
             last_look = look
             # Confirming costs a DNS query per worker: not again before something has changed, or the cache run out.
             if final and (look != last_try[0] or time.monotonic() - last_try[1] > SLOWEST):
-                hosts = self._members.hosts
-                if await self._confirmed(hosts):
+                membership = self._members.membership
+                if await self._confirmed(membership):
                     self._members.started = True
-                    return hosts
+                    return membership.hosts
                 last_try = (look, time.monotonic())
             await self._pause(gap)
 
@@ -148,10 +149,10 @@ class Leader:
             finally:
                 channel.close()
 
-    async def _confirmed(self, hosts: list[str]) -> bool:
+    async def _confirmed(self, membership: Membership) -> bool:
         """Whether every worker finds its own name in DNS, with its own address and no other."""
         members = self._members.all
-        prepare = encode("prepare", hosts)
+        prepare = encode("prepare", membership.message)
         own = own_name_obstacle(self._me, self._resolve)
         replies = await asyncio.gather(own, *(member.confirm(prepare) for member in members))
         self._obstacle = some([reply for reply in replies if reply], limit=3)

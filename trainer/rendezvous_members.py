@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from pod_identity import PodIdentity, Worker
+from rendezvous_membership import INDEX, Membership
 from rendezvous_wire import ANSWER_TIMEOUT, Channel, RendezvousError, WireError, introduced
 
 CONFIRM_TIMEOUT = 10.0
@@ -156,11 +157,11 @@ class Members:
         return contiguous and (count >= 2 if self._size is None else count == self._size)
 
     @property
-    def hosts(self) -> list[str]:
-        """`host:port` of every worker, by index. The others' hostnames show which pattern worker 0's own one has."""
+    def membership(self) -> Membership:
+        """All workers that are here. The others' hostnames show which pattern worker 0's own one has."""
         by_replica = any(member.worker.pod.by_replica for member in self._members.values())
         me = replace(self._me, pod=replace(self._me.pod, by_replica=by_replica))
-        return [f"{me.host(index)}:{me.port}" for index in range(len(self._members) + 1)]
+        return Membership(f"{me.host(INDEX)}:{me.port}", len(self._members) + 1)
 
     def __str__(self) -> str:
         found = len(self._members) + 1

@@ -2,7 +2,7 @@
 
 worker k → worker 0   {"hello": {hostname, namespace, address, port, generation, uid}}
 worker 0 → worker k   {"welcome": {}}  or  {"refused": reason}
-worker 0 → worker k   {"prepare": ["host:port", ...]}     the membership, to be confirmed
+worker 0 → worker k   {"prepare": {pattern, size}}        the membership, to be confirmed
 worker k → worker 0   {"ready": {}}  or  {"wait": reason}
 worker 0 → worker k   {"go": {}}  or  {"abort": {"reason": reason, "code": exit code}}
 worker 0 → worker k   {"knock": {…as hello}}   on a connection of its own: "I am here, call me"
@@ -19,8 +19,8 @@ from typing import Any
 
 from pod_identity import PodIdentity, Worker
 
-MAX_LINE = 1 << 20
-"""Bytes in a line: a membership of 1,024 workers takes about 90 kB."""
+MAX_LINE = 1 << 16
+"""Bytes in a line; the longest are the reasons of failures, some kB."""
 ANSWER_TIMEOUT = 5.0
 """Seconds to wait for a peer that has to answer at once."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pod_identity import Worker
 from rendezvous import agree
-from rendezvous_wire import Channel, RendezvousError, Timing, introduction
+from rendezvous_wire import Channel, Listener, RendezvousError, Timing, introduction
 
 from tests.trainer.gang import QUICK, FakeDns, a_gang, another_pod, hosts_of, rendezvous
 
@@ -321,6 +321,35 @@ def test_whatever_a_caller_says_worker_0_goes_on(line: bytes, capfd: pytest.Capt
 
     run(case())
     assert "turned away" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"pattern": "other-node-0-{}.other.ml.svc.cluster.local:12345"}, id="another job's names"),
+        pytest.param({"pattern": 7}, id="names that are no text"),
+        pytest.param({"size": 1}, id="too few workers"),
+        pytest.param({"size": 10**9}, id="more workers than there can be"),
+        pytest.param({"size": "2"}, id="a number that is none"),
+    ],
+)
+def test_a_membership_without_this_worker_is_not_accepted(change: dict[str, Any]) -> None:
+    async def case() -> None:
+        gang, dns = a_published_gang(2)
+
+        async def worker_0(channel: Channel) -> None:
+            await channel.receive()
+            await channel.send("welcome")
+            await channel.send("prepare", {"pattern": f"{gang[0].host('{}')}:12345", "size": 2} | change)
+            await channel.wait_closed_by_peer(5)
+
+        listener = Listener(worker_0)
+        await listener.open(gang[0].address, gang[0].port)
+        with pytest.raises(RendezvousError, match=r"a membership without mnist-node-0-1\..*:12345 at index 1"):
+            await agree(gang[1], 2, dns, IMPATIENT)
+        listener.close()
+
+    run(case())
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
