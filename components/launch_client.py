@@ -6,7 +6,7 @@ Imported without wandb; only an operation on a queue loads it.
 import json
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -18,6 +18,8 @@ API_KEY: Final = "wandb:apiKey"
 HOW_TO_SET_API_KEY: Final = f"pulumi config set --secret {API_KEY}"
 RESOURCE_TYPE: Final = "kubernetes"
 TIMEOUT_SECONDS: Final = 8
+TEARDOWN_SECONDS: Final = 3
+"""What the client's service process gets to end."""
 REFUSALS: Final = ("logged in", "permission", "unauthorized", "forbidden", "api key", "401", "403")
 """Words by which W&B's answers to a wrong key differ from none at all."""
 
@@ -51,7 +53,15 @@ def client(api_key: str | None, base_url: str) -> Iterator["Api"]:
         except (CommError, UsageError, WandbApiFailedError, QueueError) as error:
             _stop(f"W&B Launch queue: {' '.join(str(error).split())}")
         finally:
-            wandb.teardown()
+            _end_service(wandb.teardown)
+
+
+def _end_service(teardown: Callable[[], None]) -> None:
+    """End the client's service process, or leave it to go with this one: after a refused login it may not end, and the
+    client would wait for it for ever."""
+    thread = threading.Thread(target=teardown, daemon=True)
+    thread.start()
+    thread.join(TEARDOWN_SECONDS)
 
 
 def _stop(sentence: str) -> NoReturn:

@@ -3,6 +3,7 @@
 import base64
 import json
 import sys
+import threading
 import time
 from typing import Any
 
@@ -69,6 +70,16 @@ def test_create_leaves_a_queue_of_somebody_elses_alone(server: FakeWandb, create
         a_provider().create(a_queue(server, template=a_plain_job(), variables={}))
     assert server.template("ddp")["kind"] == "Job"
     assert server.template("ddp")["apiVersion"] == "batch.volcano.sh/v1alpha1"
+
+
+def test_a_service_process_of_the_client_that_does_not_end_is_not_waited_for(
+    server: FakeWandb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = threading.Event()
+    monkeypatch.setattr("wandb.teardown", ends.wait)
+    monkeypatch.setattr("components.launch_client.TEARDOWN_SECONDS", 0.1)
+    assert a_provider().create(a_queue(server)).id == f"{ENTITY}/ddp"
+    ends.set()
 
 
 def test_nothing_differs_after_create(server: FakeWandb, created: dict[str, Any]) -> None:
