@@ -87,7 +87,7 @@ def work() -> None:
 
     def trainer() -> None:
         for _ in range(STEPS):
-            engine.train(next(batches))
+            engine.train(batches)
         engine.barrier()
 
     loops = {"trainer": trainer, "bare": bare_loop(engine, next(batches))}

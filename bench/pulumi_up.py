@@ -1,0 +1,59 @@
+"""From `pulumi up` to a gang whose pods all run, against `kubectl apply` of the same objects.
+
+Two real workers on the embedded cluster's one node, in turns: scripts, queue, runtime, network policy and job by the
+program, then the same objects under other names by kubectl. Both start from nothing, and both end when the kubelet says
+that both pods run. What an engine takes to start at all, as an empty Pulumi program's `pulumi up` shows it in the same
+turn, is not counted against the program.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bench.gangs import JOB, KUBECTL, Cluster, empty_pulumi_up, with_kubectl, with_pulumi
+from bench.reporting import report_pairs
+from tests.cluster.conftest import small_job
+
+PAIRS = 6
+WORKERS = 2
+EPOCHS = 1000
+"""More than anybody waits for: the gang is deleted as soon as it runs."""
+
+
+def settings(namespace: str) -> Mapping[str, Any]:
+    return small_job(namespace) | {
+        "numNodes": WORKERS,
+        "epochs": EPOCHS,
+        "job": {"name": JOB},
+        "awaitCompletion": False,
+    }
+
+
+def all_run(cluster: Cluster, namespace: str) -> Sequence[Callable[[], bool]]:
+    return (lambda: cluster.pods(namespace, "status.phase=Running") == WORKERS,)
+
+
+def main() -> None:
+    """Measure and report."""
+    cluster = Cluster()
+    ours: list[float] = []
+    theirs: list[float] = []
+    empty: list[float] = []
+    for _ in range(PAIRS):
+        (seconds,), objects = with_pulumi(cluster, settings, lambda namespace: all_run(cluster, namespace))
+        ours.append(seconds)
+        theirs += with_kubectl(cluster, objects, lambda namespace: all_run(cluster, namespace))
+        empty.append(empty_pulumi_up())
+    report_pairs("from pulumi up to all pods Running", "s", ours, KUBECTL, theirs)
+    report_pairs("an empty program's pulumi up", "s", empty, KUBECTL, theirs)
+    report_pairs(
+        "from pulumi up to all pods Running, without the engine's start",
+        "s",
+        [one - start for one, start in zip(ours, empty, strict=True)],
+        KUBECTL,
+        theirs,
+        goal="at most 1.15 times",
+    )
+
+
+if __name__ == "__main__":
+    main()
