@@ -68,7 +68,7 @@ def _run(
     ballot = StopBallot(engine, stop, first_step=done + 1)
     batches = engine.batches(*training, schedule, range(done, total))
     for step in range(done + 1, total + 1):
-        engine.train(next(batches))
+        engine.train(batches)
         reached.step = step
         if step % schedule.steps_per_epoch == 0:
             progress.epoch(step, engine.totals())
@@ -91,5 +91,5 @@ def _evaluate(engine: Engine, images: Images, labels: Labels) -> Totals:
     steps = range(schedule.steps_per_epoch)
     batches = engine.batches(images, labels, schedule, steps)
     for _ in steps:
-        engine.test(next(batches))
+        engine.test(batches)
     return engine.totals()
