@@ -1,17 +1,20 @@
 # ruff: noqa: E501  a row of the table is easier to read on one line
 """What the cluster lacks, or would let wait for ever, is told by the preview in one line, and nothing is created."""
 
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from components.volcano_queue import queue_manifest
 from tests.cluster.conftest import Deploy
 from tests.cluster.objects import SCHEDULING, TRAINER, kind_of, listed, named, wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
-SMALL, CLOSED, LEAVING = "preflight-small", "preflight-closed", "preflight-leaving"
+SMALL, CLOSED, LEAVING = (f"{kind}-{uuid.uuid4().hex[:6]}" for kind in ("small", "closed", "leaving"))
+COMMANDS = "bus.volcano.sh/v1alpha1"
 FINALIZER = "tftrainer.test/hold"
 MERGE = "application/merge-patch+json"
 
@@ -20,17 +23,33 @@ MERGE = "application/merge-patch+json"
 def surroundings() -> Iterator[None]:
     """A queue that is too small, a closed one, and a namespace that is being deleted."""
     queues, namespaces, held = kind_of(SCHEDULING, "Queue"), kind_of("v1", "Namespace"), kind_of("v1", "ConfigMap")
-    queues.create(body={"metadata": {"name": SMALL}, "spec": {"weight": 1, "capability": {"cpu": "300m"}}})
-    queues.create(body={"metadata": {"name": CLOSED}, "spec": {"weight": 1}})
-    queues.patch(name=CLOSED, body={"status": {"state": "Closed"}}, subresource="status", content_type=MERGE)
-    namespaces.create(body={"metadata": {"name": LEAVING}})
-    held.create(namespace=LEAVING, body={"metadata": {"name": "held", "finalizers": [FINALIZER]}})
+    for name, capability in ((SMALL, {"cpu": "300m"}), (CLOSED, {})):
+        queues.create(body=queue_manifest({"queue_name": name, "capability": capability}))
+    close(named(SCHEDULING, "Queue", CLOSED))
+    namespaces.create(body={"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEAVING}})
+    held.create(
+        namespace=LEAVING,
+        body={"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": [FINALIZER]}},
+    )
     namespaces.delete(name=LEAVING)
     wait_until("a queue is closed", lambda: named(SCHEDULING, "Queue", CLOSED)["status"].get("state") == "Closed")
     yield
     held.patch(namespace=LEAVING, name="held", body={"metadata": {"finalizers": None}}, content_type=MERGE)
     for queue in (SMALL, CLOSED):
         queues.delete(name=queue)
+
+
+def close(queue: dict[str, Any]) -> None:
+    """As `vcctl queue operate --action close` does."""
+    target = {"apiVersion": SCHEDULING, "kind": "Queue", "name": CLOSED, "uid": queue["metadata"]["uid"]}
+    command = {
+        "apiVersion": COMMANDS,
+        "kind": "Command",
+        "metadata": {"name": CLOSED, "ownerReferences": [target]},
+        "action": "CloseQueue",
+        "target": target,
+    }
+    kind_of(COMMANDS, "Command").create(namespace="default", body=command)
 
 
 def a_foreign_queue(name: str) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Stacks and jobs side by side: what they share belongs to one of them, and is not taken from the others."""
 
 import shutil
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,71 +8,73 @@ from typing import Any
 import pytest
 
 from tests.cluster.conftest import Deploy
-from tests.cluster.objects import SCHEDULING, TRAINER, kind_of, listed, named, wait_until
+from tests.cluster.objects import SCHEDULING, TRAINER, conditions, kind_of, listed, named, wait_until
 from tests.cluster.program import PROJECT, Program, Project
 from tests.cluster.test_updates import QUICK, RUNNING, running
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
-CLUSTER_SCOPED = ((TRAINER, "ClusterTrainingRuntime"), (SCHEDULING, "Queue"))
-SETTLED_SECONDS = 10
-"""Time for the controllers to take away what they would wrongly take away."""
+
+OWNER = RUNNING | {"job": {"enabled": False}}
+"""A stack of a queue and a runtime alone."""
 
 
-def a_guest(deploy: Deploy, namespace: str) -> Program:
+def a_guest(deploy: Deploy, namespace: str, **changes: Any) -> Program:
     """A stack of a job alone, which uses the namespace's runtime and, through it, its queue."""
-    own = {key: RUNNING[key] for key in ("env", "awaitCompletion", "resources")}
-    runtime = {"create": False, "name": f"{namespace}-runtime"}
-    return deploy(**own, job={"name": "guest"}, runtime=runtime, volcano={}, data={})
+    own = {key: RUNNING[key] for key in ("env", "awaitCompletion", "resources")} | {"job": {"name": "guest"}} | changes
+    return deploy(**own, runtime={"create": False, "name": f"{namespace}-runtime"}, volcano={}, data={}, image="")
 
 
-def the_runtime(namespace: str) -> dict[str, Any]:
-    return named(TRAINER, "ClusterTrainingRuntime", f"{namespace}-runtime")
-
-
-def test_two_stacks_share_a_queue_and_a_runtime(deploy: Deploy, namespace: str) -> None:
+def test_stacks_share_the_queue_and_the_runtime_of_another_and_leave_them_to_it(deploy: Deploy, namespace: str) -> None:
     queue, runtime = f"{namespace}-queue", f"{namespace}-runtime"
-    owner = deploy(**RUNNING)
+    owner = deploy(**OWNER)
     owner.up()
-    refused = deploy(**RUNNING, job={"name": "second"}).failing_up().output
-    for kind, name, setting in (
-        ("Queue", queue, "volcano.queue.create"),
-        ("ClusterTrainingRuntime", runtime, "runtime.create"),
-    ):
-        assert f"{kind} {name} exists already and does not belong to this stack; set {setting} to false" in refused
-
-    guest = a_guest(deploy, namespace)
-    guest.up()
+    one, two = (a_guest(deploy, namespace, job={"name": name}) for name in ("one", "two"))
+    one.up()
+    two.up()
     wait_until("both gangs run", lambda: len(running(namespace)) == 4)
     assert {group["spec"]["queue"] for group in listed(SCHEDULING, "PodGroup", namespace)} == {queue}
-    uid = named(TRAINER, "TrainJob", "digits", namespace)["metadata"]["uid"]
+    uid = named(TRAINER, "TrainJob", "two", namespace)["metadata"]["uid"]
 
-    guest.destroy()
-    wait_until("the guest's pods are gone", lambda: len(running(namespace)) == 2)
+    one.destroy()
+    wait_until("the first one's pods are gone", lambda: len(running(namespace)) == 2)
     assert named(TRAINER, "ClusterTrainingRuntime", runtime)
     assert named(SCHEDULING, "Queue", queue)
-    assert named(TRAINER, "TrainJob", "digits", namespace)["metadata"]["uid"] == uid
+    assert named(TRAINER, "TrainJob", "two", namespace)["metadata"]["uid"] == uid
     assert owner.up(refresh=True).changed == {}
 
 
-def test_a_destroy_leaves_a_runtime_that_is_in_use_until_it_is_not(deploy: Deploy, namespace: str) -> None:
-    owner = deploy(**RUNNING | {"job": {"enabled": False}})
+@pytest.mark.parametrize(
+    ("config", "refused"),
+    [
+        pytest.param(
+            {},
+            "Queue {0}-queue exists already and does not belong to this stack; set volcano.queue.create to false",
+            id="the queue",
+        ),
+        pytest.param(
+            {"volcano": {"enabled": False}},
+            "ClusterTrainingRuntime {0}-runtime exists already and does not belong to this stack; set runtime.create "
+            "to false",
+            id="the runtime",
+        ),
+    ],
+)
+def test_a_second_stack_that_would_make_it_is_refused(
+    deploy: Deploy, namespace: str, config: dict[str, Any], refused: str
+) -> None:
+    deploy(**OWNER).up()
+    assert refused.format(namespace) in deploy(**OWNER | config).failing_up().output
+
+
+def test_a_guests_gang_that_runs_outlives_the_stack_of_its_runtime_and_queue(deploy: Deploy, namespace: str) -> None:
+    owner = deploy(**OWNER)
     owner.up()
-    guest = a_guest(deploy, namespace)
+    guest = a_guest(deploy, namespace, env={"SECONDS": "12"})
     guest.up()
     wait_until("the guest's gang runs", lambda: len(running(namespace)) == 2)
-    destroy = owner.command("destroy", "--yes", "--skip-preview")
-    wait_until("the runtime is to go", lambda: "deletionTimestamp" in the_runtime(namespace)["metadata"])
-    time.sleep(SETTLED_SECONDS)
-    assert len(running(namespace)) == 2
-    assert named(SCHEDULING, "Queue", f"{namespace}-queue")
-    assert destroy.poll() is None
-
-    guest.destroy()
-    output, _ = destroy.communicate(timeout=120)
-    assert destroy.returncode == 0, output
-    names = {item["metadata"]["name"] for kind in CLUSTER_SCOPED for item in listed(*kind)}
-    assert names.isdisjoint({f"{namespace}-queue", f"{namespace}-runtime"})
+    owner.destroy()
+    wait_until("it ends well", lambda: "Complete" in conditions(named(TRAINER, "TrainJob", "guest", namespace)))
 
 
 def test_an_existing_queue_is_imported_as_documented(deploy: Deploy, namespace: str) -> None:
@@ -91,7 +92,7 @@ def test_an_existing_queue_is_imported_as_documented(deploy: Deploy, namespace: 
 
     component = "urn:pulumi:test::tftrainer::tftrainer:index:VolcanoQueue::queue"
     kind = "kubernetes:scheduling.volcano.sh/v1beta1:Queue"
-    options = ["--yes", "--protect=false", "--generate-code=false", "--parent", f"queue={component}"]
+    options = ["--yes", "--protect=false", "--generate-code=false", "--parent", f"parent={component}"]
     imported = program.command("import", kind, "queue", queue, *options)
     output, _ = imported.communicate()
     assert imported.returncode == 0, output
