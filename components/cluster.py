@@ -1,6 +1,5 @@
 """What the program asks of the cluster itself, just before and after the provider acts: Pulumi resource hooks."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pulumi
 
 from components import api, live_objects, ownership
+from components.hook_threads import in_thread
 from components.kubeconfig import Kubeconfig
 
 Hook = Callable[[pulumi.ResourceHookArgs], Awaitable[None]]
@@ -38,7 +38,7 @@ def refuse_existing(remedy: str) -> Hook:
             raise RuntimeError(f"{kind} {name} exists already{where} and does not belong to this stack; {remedy}")
 
     async def hook(args: pulumi.ResourceHookArgs) -> None:
-        await asyncio.to_thread(check, args.new_inputs or {})
+        await in_thread(check, args.new_inputs or {})
 
     return hook
 
@@ -69,7 +69,7 @@ def wait_for_old_gang(namespace: str, job_name: str) -> Hook:
             _wait_until_gone(kubeconfig, namespace, job_name, max(map(_grace_seconds, left)) + MARGIN_SECONDS)
 
     async def hook(args: pulumi.ResourceHookArgs) -> None:
-        await asyncio.to_thread(wait, args.new_inputs or {})
+        await in_thread(wait, args.new_inputs or {})
 
     return hook
 

@@ -1,6 +1,5 @@
 """What an update says while it waits for a job's end, and when the job fails."""
 
-import asyncio
 import contextvars
 import re
 import threading
@@ -10,6 +9,7 @@ from typing import Any
 import pulumi
 
 from components import diagnosis
+from components.hook_threads import in_thread
 from components.kubeconfig import Kubeconfig
 
 PATIENCE_SECONDS = 10
@@ -40,7 +40,7 @@ class AwaitedJob:
         self._over.set()
         if failure := failure_of((args.new_outputs or {}).get("status")):
             self._told = True
-            raise RuntimeError(await asyncio.to_thread(self._described, failure))
+            raise RuntimeError(await in_thread(self._described, failure))
 
     def result(self, status: Mapping[str, Any] | None) -> str:
         """Complete, Failed, or empty while the job runs.

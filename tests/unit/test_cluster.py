@@ -1,7 +1,9 @@
 """The hooks, against a cluster that is a table of objects."""
 
 import asyncio
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -158,3 +160,19 @@ def test_a_job_that_a_killed_update_left_makes_room_for_another_run(stand_in: An
     wanted = an_event("TrainJob", inputs={"metadata": annotated("us", "2")})
     call(cluster.wait_for_old_gang("default", "digits"), wanted)
     assert left.deleted == ["TrainJob default/digits"]
+
+
+def test_hooks_get_a_thread_while_registrations_that_wait_for_them_hold_all_of_the_loops(stand_in: Any) -> None:
+    stand_in(Cluster())
+    answered = threading.Event()
+
+    async def registered() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        registration = loop.run_in_executor(None, answered.wait, 5)
+        hook = cluster.refuse_existing("choose another name")
+        await asyncio.wait_for(hook(an_event("Queue", inputs=QUEUE)), 2)
+        answered.set()
+        await registration
+
+    asyncio.run(registered())
