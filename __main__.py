@@ -49,8 +49,9 @@ def main() -> None:
         for name, value in launch.deploy(settings.launch).items():
             pulumi.export(name, value)
 
-    pulumi.export("runtime", runtime)
-    pulumi.export("namespace", settings.namespace)
+    if settings.trains:
+        pulumi.export("runtime", runtime)
+        pulumi.export("namespace", settings.namespace)
     for name, command in stack.verification_commands(settings).items():
         pulumi.export(name, command)
 

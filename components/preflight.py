@@ -32,12 +32,16 @@ def require_ready(kubeconfig: Kubeconfig, settings: Settings, prefix: str) -> No
     `prefix` is the config namespace with its colon. What this user may not read is taken to be there.
     """
     look = _Look(kubeconfig, settings, prefix)
-    checks = [look.trainer, look.jobset, look.namespace]
-    if not settings.runtime.create:
+    checks: list[Callable[[], Iterator[str]]] = []
+    if settings.trains or settings.tensorboard.enabled:
+        checks.append(look.namespace)
+    if settings.trains:
+        checks += [look.trainer, look.jobset]
+    if settings.job.enabled and not settings.runtime.create:
         checks.append(look.foreign_runtime)
-    elif settings.volcano.enabled:
+    if settings.runtime.create and settings.volcano.enabled:
         checks += [look.volcano, look.other_queue, look.priority_class]
-    with ThreadPoolExecutor(len(checks)) as pool:
+    with ThreadPoolExecutor(len(checks) or 1) as pool:
         lines = [line for found in pool.map(_answered, checks) for line in found]
     if lines:
         raise ConfigError(lines)

@@ -204,6 +204,11 @@ class Settings(Section):
     """Seconds that `pulumi up` waits; 0 for the deadline, or for one day when there is none."""
     launch: LaunchSettings = LaunchSettings()
 
+    @property
+    def trains(self) -> bool:
+        """Whether the stack has anything to do with Kubeflow Trainer; one of a Launch queue alone has not."""
+        return self.runtime.create or self.job.enabled
+
 
 def load() -> tuple[Settings, frozenset[str]]:
     """The current stack's settings, and the top-level keys whose values its config keeps encrypted.

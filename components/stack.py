@@ -104,7 +104,9 @@ def tensorboard_args(settings: Settings) -> TensorBoardArgs:
 def verification_commands(settings: Settings) -> dict[str, str]:
     """kubectl commands that show what the stack made, ready to paste, by the name of their stack output."""
     job, namespace = settings.job.name, settings.namespace
-    commands = {"showRuntime": f"kubectl get clustertrainingruntime {runtime_name(settings)}"}
+    commands = {}
+    if settings.trains:
+        commands["showRuntime"] = f"kubectl get clustertrainingruntime {runtime_name(settings)}"
     if settings.job.enabled:
         worker_0 = f"{api.JOB_NAME_LABEL}={job}-{api.NODE}-0,{api.COMPLETION_INDEX_LABEL}=0"
         commands |= {

@@ -123,4 +123,5 @@ class Program(Project):
                 shutil.copytree(source, project / name, ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
             else:
                 shutil.copy(source, project / name)
+        (project / ".venv").symlink_to(PROJECT / ".venv")
         super().__init__(project, folder / "state", config)

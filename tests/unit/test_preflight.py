@@ -197,6 +197,13 @@ def test_the_gang_against_the_capability_of_a_foreign_queue(
     assert faults(server, **FOREIGN_QUEUE, **config) == ([line] if want else [])
 
 
+def test_a_stack_of_a_launch_queue_alone_needs_nothing_of_the_trainers(server: ApiServer) -> None:
+    for path in (TRAINER, JOBSET, VOLCANO, NAMESPACE):
+        del server.answers[path]
+    alone = {"runtime": {"create": False}, "job": {"enabled": False}, "launch": {"enabled": True, "entity": "team"}}
+    assert faults(server, **alone) == []
+
+
 def test_a_server_that_refuses_is_one_line(server: ApiServer) -> None:
     server.answer(NAMESPACE, {"message": "Unauthorized"}, 401)
     assert faults(server) == ["the Kubernetes API server refuses GET /api/v1/namespaces/default: 401 Unauthorized"]

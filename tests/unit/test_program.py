@@ -225,7 +225,10 @@ def test_a_tensorboard_shows_the_namespaces_logs() -> None:
 def test_launch_is_a_part_of_the_stack_when_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "deploy", lambda section: {"launchQueue": section.queue.name})
     assert "launchQueue" not in a_run().stack_outputs
-    assert a_run(launch={"enabled": True, "entity": "team"}).stack_outputs["launchQueue"] == "volcano-ddp"
+    section = {"enabled": True, "entity": "team"}
+    assert a_run(launch=section).stack_outputs["launchQueue"] == "volcano-ddp"
+    alone = a_run(launch=section, runtime={"create": False}, job={"enabled": False})
+    assert alone.stack_outputs == {"launchQueue": "volcano-ddp"}
 
 
 def test_what_costs_a_preview_time_is_imported_only_when_it_is_used() -> None:
