@@ -41,6 +41,8 @@ def require_ready(kubeconfig: Kubeconfig, settings: Settings, prefix: str) -> No
         checks.append(look.foreign_runtime)
     if settings.runtime.create and settings.volcano.enabled:
         checks += [look.volcano, look.other_queue, look.priority_class]
+    if settings.launch.enabled:
+        checks.append(look.launch)
     with ThreadPoolExecutor(len(checks) or 1) as pool:
         lines = [line for found in pool.map(_answered, checks) for line in found]
     if lines:
@@ -115,9 +117,30 @@ class _Look:
             )
 
     def priority_class(self) -> Iterator[str]:
-        name = self.settings.volcano.priority_class
+        yield from self._missing_priority_class("volcano.priorityClass", self.settings.volcano.priority_class)
+
+    def launch(self) -> Iterator[str]:
+        """What the runs of a Launch queue need."""
+        queue, agent = self.settings.launch.queue, self.settings.launch.agent
+        yield from self._missing_priority_class("launch.queue.priorityClass", queue.priority_class)
+        if not queue.template and not self._knows(api.VOLCANO_API):
+            yield f"Volcano is missing in the cluster ({api.QUEUE_KIND} of {api.VOLCANO_API}); {HOW_TO_INSTALL}"
+        elif queue.volcano_queue and not self._has(api.VOLCANO_API, api.QUEUE_KIND, queue.volcano_queue):
+            key = f"{self.prefix}launch.queue.volcanoQueue is {shown(queue.volcano_queue)}"
+            yield f"{key}, a queue that the cluster lacks; accepted: one that exists"
+        if not agent.enabled:
+            return
+        wanted = [("targetNamespaces", name) for name in agent.target_namespaces]
+        if not agent.create_namespace:
+            wanted.append(("namespace", agent.namespace))
+        for setting, name in wanted:
+            if not self._has(api.CORE_API, api.NAMESPACE_KIND, name):
+                key = f"{self.prefix}launch.agent.{setting}: {name}"
+                yield f"{key} is a namespace that the cluster lacks; make it with `kubectl create namespace {name}`"
+
+    def _missing_priority_class(self, setting: str, name: str) -> Iterator[str]:
         if name and not self._has(api.SCHEDULING_API, api.PRIORITY_CLASS_KIND, name):
-            key = f"{self.prefix}volcano.priorityClass is {shown(name)}"
+            key = f"{self.prefix}{setting} is {shown(name)}"
             yield f"{key}, a PriorityClass that the cluster lacks; accepted: one that exists"
 
     def foreign_runtime(self) -> Iterator[str]:

@@ -22,6 +22,7 @@ RUNTIME = f"/apis/{api.TRAINER_API}/clustertrainingruntimes/theirs"
 PRIORITY = "/apis/scheduling.k8s.io/v1/priorityclasses/high"
 INSTALL = "install it with `cd operators && pulumi up`"
 
+LAUNCH_ALONE: dict[str, Any] = {"runtime": {"create": False}, "job": {"enabled": False}}
 FOREIGN_QUEUE = {"volcano": {"queue": {"create": False, "name": "research"}}}
 FOREIGN_RUNTIME = {"runtime": {"create": False, "name": "theirs"}}
 
@@ -75,6 +76,10 @@ def faults(server: ApiServer, **config: Any) -> list[str]:
 )
 def test_a_cluster_that_has_everything(server: ApiServer, config: dict[str, Any]) -> None:
     assert faults(server, **config) == []
+
+
+def a_launch(**section: Any) -> dict[str, Any]:
+    return {"enabled": True, "entity": "team"} | section
 
 
 def lacks(path: str, config: Mapping[str, Any], want: str, name: str) -> Any:
@@ -198,10 +203,29 @@ def test_the_gang_against_the_capability_of_a_foreign_queue(
 
 
 def test_a_stack_of_a_launch_queue_alone_needs_nothing_of_the_trainers(server: ApiServer) -> None:
-    for path in (TRAINER, JOBSET, VOLCANO, NAMESPACE):
+    for path in (TRAINER, JOBSET, NAMESPACE):
         del server.answers[path]
-    alone = {"runtime": {"create": False}, "job": {"enabled": False}, "launch": {"enabled": True, "entity": "team"}}
-    assert faults(server, **alone) == []
+    assert faults(server, **LAUNCH_ALONE, launch=a_launch()) == []
+
+
+@pytest.mark.parametrize(
+    ("section", "want"),
+    [
+        pytest.param({"queue": {"volcanoQueue": "none"}}, 'tf:launch.queue.volcanoQueue is "none", a queue that the cluster lacks; accepted: one that exists', id="the Volcano queue"),
+        pytest.param({"queue": {"priorityClass": "none"}}, 'tf:launch.queue.priorityClass is "none", a PriorityClass that the cluster lacks; accepted: one that exists', id="the priority class"),
+        pytest.param({"agent": {"targetNamespaces": ["none"]}}, "tf:launch.agent.targetNamespaces: none is a namespace that the cluster lacks; make it with `kubectl create namespace none`", id="a target namespace"),
+        pytest.param({"agent": {"createNamespace": False}}, "tf:launch.agent.namespace: wandb is a namespace that the cluster lacks; make it with `kubectl create namespace wandb`", id="the agent's namespace"),
+    ],
+)  # fmt: skip
+def test_what_a_launch_queue_misses_is_one_line(server: ApiServer, section: dict[str, Any], want: str) -> None:
+    assert faults(server, **LAUNCH_ALONE, launch=a_launch(**section)) == [want]
+
+
+def test_a_launch_queue_of_volcano_jobs_needs_volcano(server: ApiServer) -> None:
+    del server.answers[VOLCANO]
+    assert faults(server, **LAUNCH_ALONE, launch=a_launch()) == [
+        f"Volcano is missing in the cluster (Queue of scheduling.volcano.sh/v1beta1); {INSTALL}"
+    ]
 
 
 def test_a_server_that_refuses_is_one_line(server: ApiServer) -> None:
