@@ -1,13 +1,14 @@
 """The W&B Launch part of a stack, from its settings: queue and agent."""
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import pulumi
 
 from components.faults import ConfigError
-from components.launch_agent import LaunchAgent, LaunchAgentArgs, custom_resource
-from components.launch_client import API_KEY, HOW_TO_SET_API_KEY, RESOURCE_TYPE
+from components.launch_agent import LaunchAgent, LaunchAgentArgs, api_key_hash, custom_resource
+from components.launch_client import API_KEY, HOW_TO_SET_API_KEY, NO_CLIENT, RESOURCE_TYPE
 from components.launch_queue import LaunchQueue
 from components.launch_settings import LaunchAgentSettings, LaunchSettings, queue_template
 from components.volcano_job import as_json
@@ -20,6 +21,7 @@ def deploy(launch: LaunchSettings) -> dict[str, pulumi.Input[str]]:
     everything else can be looked at without an account.
     """
     key = api_key()
+    require_client()
     template, variables = queue_template(launch.queue)
     queue = LaunchQueue(
         "launch-queue",
@@ -30,6 +32,7 @@ def deploy(launch: LaunchSettings) -> dict[str, pulumi.Input[str]]:
             "template": template,
             "variables": variables,
             "prioritization": launch.queue.prioritization,
+            "api_key_hash": pulumi.Output.unsecret(key.apply(api_key_hash)),
         },
     )
     if launch.agent.enabled:
@@ -54,6 +57,15 @@ def api_key() -> pulumi.Output[str]:
         raise ConfigError([missing])
     pulumi.log.warn(f"{missing}. Until then this can be previewed only.")
     return pulumi.Output.secret("")
+
+
+def require_client() -> None:
+    """The client is asked for only when a queue changes: say before anything does that it is missing."""
+    if find_spec("wandb"):
+        return
+    if not pulumi.runtime.is_dry_run():
+        raise ConfigError([NO_CLIENT])
+    pulumi.log.warn(f"{NO_CLIENT}. Until then this can be previewed only.")
 
 
 def agent_args(

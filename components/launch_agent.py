@@ -11,14 +11,19 @@ from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
 
-from components import api
+from components import api, cluster
 from components.kubernetes_object import KubernetesObject
 from components.launch_queue import BASE_URL
+from components.ownership import marked
 
 CHART: Final = "launch-agent"
 CHART_REPOSITORY: Final = "https://wandb.github.io/helm-charts"
 CHART_VERSION: Final = "0.13.12"
 RELEASE: Final = "wandb-launch"
+IF_IT_EXISTS: Final = (
+    "set launch.agent.createNamespace to false to use it (a destroy would delete it with all that is in it), or choose "
+    "another launch.agent.namespace"
+)
 API_KEY_ENTRY: Final = "password"
 API_KEY_HASH_ANNOTATION: Final = "tftrainer/api-key-hash"
 RBAC_API: Final = "rbac.authorization.k8s.io/v1"
@@ -82,11 +87,13 @@ class LaunchAgent(pulumi.ComponentResource):
         from pulumi_kubernetes.helm.v3 import Release, RepositoryOptsArgs
 
         super().__init__("tftrainer:index:LaunchAgent", name, {}, opts)
-        parent = pulumi.ResourceOptions(parent=self)
         namespace = args.get("namespace", "wandb")
         before: list[pulumi.Resource] = []
         if args.get("create_namespace", True):
-            before.append(KubernetesObject(f"{name}-namespace", namespace_manifest(namespace), parent))
+            hooks = pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing(IF_IT_EXISTS)])
+            own = pulumi.ResourceOptions(parent=self, hooks=hooks)
+            manifest = marked(f"{name}-namespace", namespace_manifest(namespace), self)
+            before.append(KubernetesObject(f"{name}-namespace", manifest, own))
         namespaced = pulumi.ResourceOptions(parent=self, depends_on=list(before))
         for target in target_namespaces(args):
             manifest = api_key_secret(target, args["api_key"])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 API_KEY: Final = "wandb:apiKey"
 HOW_TO_SET_API_KEY: Final = f"pulumi config set --secret {API_KEY}"
+NO_CLIENT: Final = "W&B Launch needs W&B's client: pip install wandb==0.31.0"
 RESOURCE_TYPE: Final = "kubernetes"
 TIMEOUT_SECONDS: Final = 8
 TEARDOWN_SECONDS: Final = 3
@@ -40,7 +41,7 @@ def client(api_key: str | None, base_url: str) -> Iterator["Api"]:
         from wandb.errors import AuthenticationError, CommError, UsageError
         from wandb.sdk.lib.service.service_connection import WandbApiFailedError
     except ImportError:
-        _stop("W&B Launch needs W&B's client: pip install wandb==0.31.0")
+        _stop(NO_CLIENT)
     with _one_at_a_time:
         try:
             if not api_key:

@@ -1,8 +1,7 @@
 """A W&B Launch queue, kept by the stack: created, changed in place, and put back when somebody changed it in W&B.
 
 W&B has no Pulumi provider, so this is a dynamic one over W&B's own client. The API key comes from the stack's secret
-config `wandb:apiKey`, which the engine hands to the provider at run time: it is in no queue's inputs or outputs, and a
-new key changes no queue.
+config `wandb:apiKey`, which the engine hands to the provider at run time: it is in no queue's inputs or outputs.
 """
 
 import json
@@ -19,7 +18,7 @@ from components.launch_checks import template_faults
 BASE_URL: Final = "https://api.wandb.ai"
 PRIORITIZATIONS: Final = ("DISABLED", "V0")
 QUEUE_NAME_MAX: Final = 64
-PROPERTIES: Final = ("queue_name", "entity", "base_url", "template", "variables", "prioritization")
+PROPERTIES: Final = ("queue_name", "entity", "base_url", "template", "variables", "prioritization", "api_key_hash")
 REPLACING: Final = ("queue_name", "entity", "base_url")
 
 
@@ -36,6 +35,8 @@ class LaunchQueueArgs(TypedDict):
     """V0, by which runs of higher priority go first, or DISABLED (the default)."""
     base_url: NotRequired[str]
     """Address of the W&B server's API. Default: https://api.wandb.ai."""
+    api_key_hash: NotRequired[pulumi.Input[str]]
+    """Tells one API key from another: a new key is tried on the queue, before anything that depends on it changes."""
 
 
 class LaunchQueue(dynamic.Resource, module="launch", name="LaunchQueue"):
@@ -62,7 +63,7 @@ def queue_faults(args: LaunchQueueArgs) -> Iterator[str]:
     yield from template_faults(args["template"], args.get("variables", {}))
 
 
-def queue_properties(args: LaunchQueueArgs) -> dict[str, str]:
+def queue_properties(args: LaunchQueueArgs) -> dict[str, pulumi.Input[str]]:
     """What the state keeps. Template and variables are texts, which Pulumi shows as the JSON that they are."""
     return {
         "queue_name": args["queue_name"],
@@ -71,6 +72,7 @@ def queue_properties(args: LaunchQueueArgs) -> dict[str, str]:
         "template": json.dumps(args["template"]),
         "variables": json.dumps(args.get("variables", {})),
         "prioritization": args.get("prioritization", "DISABLED"),
+        "api_key_hash": args.get("api_key_hash", ""),
     }
 
 
@@ -82,7 +84,7 @@ class LaunchQueueProvider(dynamic.ResourceProvider):
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> dynamic.DiffResult:
         replaces = [key for key in REPLACING if _olds.get(key) != _news[key]]
-        changed = _olds.get("prioritization") != _news["prioritization"] or any(
+        changed = any(_olds.get(key) != _news[key] for key in ("prioritization", "api_key_hash")) or any(
             json.loads(_olds.get(key) or "null") != json.loads(_news[key]) for key in ("template", "variables")
         )
         return dynamic.DiffResult(changes=changed or bool(replaces), replaces=replaces)

@@ -27,7 +27,22 @@ WandbName = Annotated[
 ]
 QueueName = Annotated[str, Field(min_length=1, max_length=64), t.Accepts("a queue's name of 1 to 64 characters")]
 Template = Annotated[dict[str, Any], t.Accepts("a Kubernetes object: a Volcano Job, a Job or another custom resource")]
-MaxJobs = Annotated[int, Field(ge=-1, le=2**31 - 1), t.Accepts("a whole number of at least 1, or -1 for no bound")]
+
+
+def _no_jobs_at_all(number: int) -> int:
+    if number == 0:
+        raise ValueError("an agent without jobs")
+    return number
+
+
+MaxJobs = Annotated[
+    int,
+    Field(ge=-1, le=2**31 - 1),
+    AfterValidator(_no_jobs_at_all),
+    t.Accepts("a whole number of at least 1, or -1 for no bound"),
+]
+TUTORIALS_SETTINGS = {"name", "prioritization", "preset", "workers", "namespace"}
+"""What the tutorial's template leaves to choose."""
 
 
 class LaunchWorkers(Section):
@@ -213,6 +228,8 @@ def launch_clashes(launch: LaunchSettings) -> Iterator[str]:
             f"{queue.workers.maximum}"
         )
         return
+    if queue.preset == "tutorial":
+        yield from _beyond_the_tutorial(queue)
     if queue.variables and not queue.template:
         yield "launch.queue.variables is set; accepted: only with launch.queue.template"
     template, variables = queue_template(queue)
@@ -225,3 +242,9 @@ def launch_clashes(launch: LaunchSettings) -> Iterator[str]:
             f"launch.agent.targetNamespaces lacks {namespace}, the namespace of the queue's runs; "
             "accepted: a list that has it"
         )
+
+
+def _beyond_the_tutorial(queue: LaunchQueueSettings) -> Iterator[str]:
+    for name, field in LaunchQueueSettings.model_fields.items():
+        if name not in TUTORIALS_SETTINGS and getattr(queue, name) != field.default:
+            yield f'launch.queue.{field.alias} is set; accepted with preset "tutorial": only workers and namespace'

@@ -135,6 +135,11 @@ def test_a_namespace_the_key_and_the_release_are_made() -> None:
     ]
 
 
+def test_a_namespace_that_exists_is_not_taken_over() -> None:
+    made = next(one for one in deployed().registered if one.kind == "Namespace")
+    assert len(made.request.hooks.before_create) == 1
+
+
 def test_an_existing_namespace_can_be_used() -> None:
     assert deployed(create_namespace=False).kinds == {"Secret", "Release"}
 

@@ -28,7 +28,7 @@ def tracebacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "tracebacklimit", None, raising=False)
 
 
-def a_queue(server: FakeWandb, **changes: Any) -> dict[str, str]:
+def a_queue(server: FakeWandb, **changes: Any) -> dict[str, Any]:
     args: LaunchQueueArgs = {
         "queue_name": "ddp",
         "entity": ENTITY,
@@ -94,6 +94,7 @@ def test_nothing_differs_after_create(server: FakeWandb, created: dict[str, Any]
         pytest.param({"entity": "other"}, ["entity"], id="another owner replaces the queue"),
         pytest.param({"base_url": NOBODYS_PORT}, ["base_url"], id="another server replaces the queue"),
         pytest.param({"prioritization": "DISABLED"}, [], id="another prioritization changes it in place"),
+        pytest.param({"api_key_hash": "other"}, [], id="another key is tried on it"),
         pytest.param({"variables": workers_variable(2, 8)}, [], id="another variable changes it in place"),
         pytest.param({"template": a_plain_job(), "variables": {}}, [], id="another template changes it in place"),
     ],

@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from components import launch
 from components.faults import ConfigError
 from components.launch import deploy
 from components.launch_settings import LaunchSettings, launch_clashes, queue_template
@@ -80,6 +81,11 @@ def test_infiniband_is_annotation_devices_and_environment() -> None:
             id="more workers by default than allowed",
         ),
         pytest.param(
+            {"queue": {"preset": "tutorial", "env": {"SEED": "1"}}},
+            'launch.queue.env is set; accepted with preset "tutorial": only workers and namespace',
+            id="more than the tutorial's template can be told",
+        ),
+        pytest.param(
             {"queue": {"variables": {"gpus": {"type": "integer"}}}},
             "launch.queue.variables is set; accepted: only with launch.queue.template",
             id="variables without a template of one's own",
@@ -124,6 +130,24 @@ def test_queue_agent_and_the_command_to_launch_with() -> None:
 
 def test_the_agent_can_run_elsewhere() -> None:
     assert deployed(KEY, agent={"enabled": False}).kinds == set()
+
+
+def test_a_new_key_is_tried_on_the_queue_before_the_agent_gets_it() -> None:
+    one, other = (
+        next(each.inputs for each in deployed(key).registered if each.kind == "LaunchQueue") for key in (KEY, "f" * 40)
+    )
+    assert {name for name in one if one[name] != other[name]} == {"api_key_hash"}
+
+
+def test_without_wandbs_client_everything_can_be_previewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "find_spec", lambda name: None)
+    assert "Release" in deployed(KEY, preview=True).kinds
+
+
+def test_up_without_wandbs_client_stops_before_anything_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"W&B Launch needs W&B's client: pip install wandb==0\.31\.0"):
+        deployed(KEY)
 
 
 def test_without_a_key_everything_can_be_previewed() -> None:

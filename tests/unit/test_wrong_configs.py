@@ -99,6 +99,7 @@ ROWS: list[tuple[str, dict[str, Any], str]] = [
     ("no batch", {"batchSize": 0}, f"batchSize is 0; {WHOLE}"),
     ("a privileged port", {"port": 80}, f"port is 80; {PORT}"),
     ("a port out of range", {"port": 65536}, f"port is 65536; {PORT}"),
+    ("an agent without jobs", {"launch": {"agent": {"maxJobs": 0}}}, "launch.agent.maxJobs is 0; accepted: a whole number of at least 1, or -1 for no bound"),
     ("negative restarts", {"maxRestarts": -1}, f"maxRestarts is -1; {WHOLE_0}"),
     ("a negative deadline", {"deadline": -5}, f"deadline is -5; {WHOLE_0}"),
     ("a deadline with a unit", {"deadline": "1h"}, f'deadline is "1h"; {WHOLE_0}'),
