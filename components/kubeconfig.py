@@ -56,7 +56,30 @@ class Kubeconfig:
         return [_read(path) for path in self.paths() if path.exists()]
 
     def api_client(self) -> "ApiClient":
-        """A client of the official library for this cluster; it is imported here because that takes half a second."""
+        """A client of the official library for this cluster; it is imported here because that takes half a second.
+
+        Raises ConfigError, one line, for a kubeconfig that the library cannot use.
+        """
+        try:
+            return self._api_client()
+        except ConfigError:
+            raise
+        except Exception as error:  # the library has an exception of its own for some faults, and none for others
+            raise self._unusable(error) from error
+
+    def cluster(self) -> tuple[str, Mapping[str, Any]]:
+        """The chosen context's name and cluster. Raises ConfigError when there is none."""
+        try:
+            return _cluster(self.documents(), self.context)
+        except (AttributeError, TypeError) as error:  # a text or a list where a map belongs
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> ConfigError:
+        where = "kubernetes:kubeconfig" if self.inline() is not None else ", ".join(map(str, self.paths()))
+        reason = " ".join(str(error).split()) or type(error).__name__
+        return ConfigError([f"the kubeconfig {where} cannot be used: {reason}; {HOW_TO_CHOOSE}"])
+
+    def _api_client(self) -> "ApiClient":
         from kubernetes import client, config
 
         documents = self.documents()
@@ -64,7 +87,7 @@ class Kubeconfig:
             config.load_incluster_config()
             return client.ApiClient()
         # Of several files the library would take the last one's current context, kubectl and the provider the first's.
-        context, _ = _cluster(documents, self.context)
+        context, _ = self.cluster()
         loaded: ApiClient
         if (inline := self.inline()) is not None:
             loaded = config.new_client_from_config_dict(inline, context, persist_config=False)
@@ -85,12 +108,16 @@ def require_reachable(kubeconfig: Kubeconfig) -> None:
             paths = ", ".join(map(str, kubeconfig.paths()))
             raise ConfigError([f"no Kubernetes cluster is configured: {paths} does not exist; {HOW_TO_CHOOSE}"])
         return
-    name, cluster = _cluster(documents, kubeconfig.context)
+    name, cluster = kubeconfig.cluster()
     if cluster.get("proxy-url") or os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
         return  # only the proxy can tell
-    server = urlsplit(cluster.get("server", ""))
     try:
+        server = urlsplit(str(cluster.get("server", "")))
         port = server.port or {"https": 443}.get(server.scheme, 80)
+    except ValueError as error:
+        address = cluster["server"]
+        raise ConfigError([f"the kubeconfig's context {name!r} has server {address!r}; accepted: a URL"]) from error
+    try:
         socket.create_connection((server.hostname or "", port), CONNECT_SECONDS).close()
     except OSError as error:
         reason = error.strerror or str(error)
@@ -102,7 +129,7 @@ def require_reachable(kubeconfig: Kubeconfig) -> None:
 def _read(path: Path) -> dict[str, Any]:
     try:
         loaded = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError([f"the kubeconfig {path} cannot be read: {' '.join(str(error).split())}"]) from error
     return loaded if isinstance(loaded, dict) else {}
 
@@ -114,7 +141,10 @@ def _cluster(documents: list[dict[str, Any]], context: str | None) -> tuple[str,
     if chosen is None or chosen not in contexts:
         known = ", ".join(contexts) or "none at all"
         raise ConfigError([f"the kubeconfig has no context {chosen or ''!r}; accepted for kubernetes:context: {known}"])
-    return chosen, clusters.get(contexts[chosen].get("cluster"), {})
+    cluster = clusters.get(contexts[chosen].get("cluster"), {})
+    if not isinstance(cluster, Mapping):
+        raise TypeError(f"cluster is {cluster!r}")
+    return chosen, cluster
 
 
 def _named(documents: list[dict[str, Any]], plural: str, singular: str) -> dict[Any, Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 ANSWER_SECONDS = 30
+_one_at_a_time = threading.Lock()
 
 
 class ForbiddenError(RuntimeError):
@@ -60,8 +62,15 @@ def _collection(api_version: str, kind: str, namespace: str | None) -> str:
     return f"{root}/{api_version}{scope}/{api.PLURALS[kind]}"
 
 
-@functools.cache
 def _client(kubeconfig: Kubeconfig) -> "ApiClient":
+    """One for all threads, and made by one: the library keeps certificates in files that a second thread would find
+    empty (https://github.com/kubernetes-client/python/blob/master/kubernetes/base/config/kube_config.py)."""
+    with _one_at_a_time:
+        return _made_client(kubeconfig)
+
+
+@functools.cache
+def _made_client(kubeconfig: Kubeconfig) -> "ApiClient":
     return kubeconfig.api_client()
 
 

@@ -134,3 +134,41 @@ def test_the_client_is_for_the_same_cluster(tmp_path: Path, monkeypatch: pytest.
     assert Kubeconfig(context="there").api_client().configuration.host == "https://there:2"
     assert Kubeconfig(yaml.safe_dump(there)).api_client().configuration.host == "https://there:2"
     assert Kubeconfig(str(tmp_path / "b")).api_client().configuration.host == "https://there:2"
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        pytest.param({"contexts": ["here"]}, "cannot be used: 'str' object has no attribute 'get'", id="no map"),
+        pytest.param({"current-context": ["here"]}, "cannot be used: unhashable type: 'list'", id="a list"),
+        pytest.param({"clusters": [{"name": "here-cluster", "cluster": "foo"}]}, "cluster is 'foo'", id="no cluster"),
+    ],
+)
+def test_a_file_of_another_shape(answering: str, tmp_path: Path, changes: dict[str, Any], want: str) -> None:
+    path = written(tmp_path / "config", a_kubeconfig(answering) | changes)
+    [line] = refusal(Kubeconfig(path))
+    assert line.startswith(f"the kubeconfig {path} cannot be used: ")
+    assert want in line
+    assert line.endswith(f"; {CHOOSE}")
+
+
+@pytest.mark.parametrize("server", ["https://here:abc", "https://here:99999", "https://[::1"])
+def test_a_server_that_is_no_address(server: str) -> None:
+    assert refusal(Kubeconfig(yaml.safe_dump(a_kubeconfig(server)))) == [
+        f"the kubeconfig's context 'here' has server {server!r}; accepted: a URL"
+    ]
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_bytes(b"\xd6\xff\xfe")
+    [line] = refusal(Kubeconfig(str(path)))
+    assert line.startswith(f"the kubeconfig {path} cannot be read: ")
+
+
+def test_a_file_that_names_a_certificate_that_is_not_there(answering: str, tmp_path: Path) -> None:
+    document = a_kubeconfig(answering) | {"users": [{"name": "me", "user": {"client-certificate": "/no/such"}}]}
+    path = written(tmp_path / "config", document)
+    with pytest.raises(ConfigError, match="/no/such") as refused:
+        Kubeconfig(path).api_client()
+    assert refused.value.lines[0].startswith(f"the kubeconfig {path} cannot be used: ")
