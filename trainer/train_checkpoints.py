@@ -10,6 +10,7 @@ KEEP = 3
 """Checkpoints kept, so that a broken one leaves others to go back to."""
 _PREFIX = "step"
 _FINISHED = "finished"
+_LIST = "checkpoint"
 
 
 class Checkpoints:
@@ -19,8 +20,15 @@ class Checkpoints:
         """`state` are the trackable objects to save, by name."""
         self._folder = Path(folder)
         self._checkpoint = tf.train.Checkpoint(**state)
-        self._manager = tf.train.CheckpointManager(
-            self._checkpoint, folder, max_to_keep=KEEP, checkpoint_name=_PREFIX, checkpoint_interval=None
+        try:
+            self._manager = self._new_manager()
+        except UnicodeDecodeError:  # TensorFlow's list of the checkpoints is a file too, and may be broken
+            (self._folder / _LIST).unlink()
+            self._manager = self._new_manager()
+
+    def _new_manager(self) -> Any:
+        return tf.train.CheckpointManager(
+            self._checkpoint, str(self._folder), max_to_keep=KEEP, checkpoint_name=_PREFIX, checkpoint_interval=None
         )
 
     def drop_finished(self, run: str) -> bool:
@@ -29,7 +37,7 @@ class Checkpoints:
         What another run left unfinished stays: this run takes it up.
         """
         mark = self._folder / _FINISHED
-        if not mark.exists() or mark.read_text() == run:
+        if not mark.exists() or mark.read_text(errors="replace") == run:
             return False
         for path in self._folder.glob(f"{_PREFIX}-*"):
             path.unlink()

@@ -140,10 +140,24 @@ def test_a_broken_checkpoint_falls_back_to_the_one_before(
     assert (code, results(after)) == (0, undisturbed[1:])
 
 
-def test_a_broken_list_of_checkpoints_does_not_matter(job: Job) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [pytest.param(b"nonsense", id="another text"), pytest.param(b"\xd6\xff\xfe", id="no text")],
+)
+def test_a_broken_list_of_checkpoints_does_not_matter(job: Job, content: bytes) -> None:
     job.attempt(stop_after=12)
-    (job.folder / "checkpoint").write_text("nonsense")
+    (job.folder / "checkpoint").write_bytes(content)
     assert "resuming after step 13" in job.attempt()[1]
+
+
+def test_a_broken_mark_of_a_finished_run_does_not_matter(
+    job: Job, undisturbed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOBSET_UID", "first")
+    job.attempt()
+    (job.folder / "finished").write_bytes(b"\xd6\xff\xfe")
+    code, again = job.attempt()
+    assert (code, results(again)) == (0, undisturbed)
 
 
 def test_the_newest_three_are_kept(job: Job) -> None:
