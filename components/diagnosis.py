@@ -8,6 +8,7 @@ from components import api, live_objects
 from components.kubeconfig import Kubeconfig
 
 LOG_LINES = 10
+LINE_LENGTH = 500
 FOLLOWERS_EXITS = (1, 143)
 """Exit codes of workers that end because another one did: it is the other that failed."""
 TOLD_BY_STATE = ("FailedScheduling", "Unschedulable", "Failed", "BackOff")
@@ -23,8 +24,14 @@ def first_failure(kubeconfig: Kubeconfig, namespace: str, job_name: str) -> str:
         return ""
     _, _, worker, pod, how = min(ends)
     lines = live_objects.last_lines(kubeconfig, namespace, pod, LOG_LINES)
-    log = "; its last lines:\n" + "\n".join(f"    {line}" for line in lines) if lines else ""
+    log = "; its last lines:\n" + "\n".join(f"    {_printable(line)}" for line in lines) if lines else ""
     return f"worker {worker} ({pod}) failed first, {how}{log}"
+
+
+def _printable(line: str) -> str:
+    """What a terminal can show of a log's line, whatever a script has printed."""
+    shown = "".join(char if char.isprintable() else " " for char in line)
+    return shown if len(shown) <= LINE_LENGTH else f"{shown[:LINE_LENGTH]} …"
 
 
 def _end(pod: Manifest) -> tuple[str, bool, str, str, str] | None:
@@ -44,10 +51,13 @@ def _end(pod: Manifest) -> tuple[str, bool, str, str, str] | None:
 
 
 def obstacles(kubeconfig: Kubeconfig, namespace: str, job_name: str) -> Iterator[str]:
-    """What keeps the job's pods from running, one line each; nothing once they all run."""
+    """What keeps the job's pods from running, one line each; nothing once they all run.
+
+    Raises LookupError when the job does not exist.
+    """
     job = live_objects.find(kubeconfig, api.TRAINER_API, api.TRAIN_JOB_KIND, job_name, namespace)
-    if job is None:
-        return
+    if job is None or "deletionTimestamp" in job["metadata"]:
+        raise LookupError(f"TrainJob {job_name} of namespace {namespace}")
     pods = live_objects.gang_pods(kubeconfig, namespace, job_name)
     if pods and all(pod["status"].get("phase") != "Pending" for pod in pods):
         return

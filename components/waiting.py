@@ -15,6 +15,7 @@ from components.kubeconfig import Kubeconfig
 PATIENCE_SECONDS = 10
 """How long a gang may take to start before anybody is told."""
 POLL_SECONDS = 3
+HOW_TO_REPAIR = "nothing will come of this update: interrupt it, and make the job anew with `pulumi up --refresh`"
 
 
 class AwaitedJob:
@@ -65,11 +66,14 @@ class AwaitedJob:
 
     def _tell_obstacles(self) -> None:
         told: set[str] = set()
-        wait = PATIENCE_SECONDS
+        wait, was_there = PATIENCE_SECONDS, False
         while not self._over.wait(wait):
             wait = POLL_SECONDS
             try:
                 lines = list(diagnosis.obstacles(self._kubeconfig, *self._job))
+                was_there = True
+            except LookupError as gone:
+                lines = [f"{gone} was deleted; {HOW_TO_REPAIR}"] if was_there else []
             except RuntimeError:
                 continue  # the provider tells when the API server is gone
             for line in lines:

@@ -74,6 +74,28 @@ def test_a_failure_is_told_even_when_the_worker_cannot_be_found(
     assert str(failed.value) == f"{FAILURE}\nwhich worker failed first is not known: 403 pods is forbidden"
 
 
+def test_a_job_that_somebody_deletes_is_told(job: waiting.AwaitedJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([None, "job", None])
+    told: list[str] = []
+
+    def look(*_: Any) -> list[str]:
+        if next(looks, "over") is None:
+            raise LookupError("TrainJob digits of namespace ml")
+        if told:
+            job._over.set()
+        return []
+
+    monkeypatch.setattr(diagnosis, "obstacles", look)
+    monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 0)
+    monkeypatch.setattr(pulumi.log, "warn", told.append)
+    job._tell_obstacles()
+    assert told == [
+        "TrainJob digits of namespace ml was deleted; nothing will come of this update: interrupt it, and make the job "
+        "anew with `pulumi up --refresh`"
+    ]
+
+
 def test_each_obstacle_is_told_once_until_the_end(job: waiting.AwaitedJob, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: Iterator[list[str]] = iter([["0/3 nodes have room"], ["0/4 nodes have room"], ["0/4 nodes have room", "no"]])
     told: list[str] = []
