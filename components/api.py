@@ -48,6 +48,7 @@ CONFIG_MAP_KIND: Final = "ConfigMap"
 POD_KIND: Final = "Pod"
 EVENT_KIND: Final = "Event"
 NAMESPACE_KIND: Final = "Namespace"
+CLAIM_KIND: Final = "PersistentVolumeClaim"
 SERVICE_KIND: Final = "Service"
 APPS_API: Final = "apps/v1"
 DEPLOYMENT_KIND: Final = "Deployment"
@@ -72,6 +73,7 @@ PLURALS: Final[Mapping[str, str]] = {
     TRAIN_JOB_KIND: "trainjobs",
     JOBSET_KIND: "jobsets",
     QUEUE_KIND: "queues",
+    CLAIM_KIND: "persistentvolumeclaims",
     POD_GROUP_KIND: "podgroups",
 }
 """Kind → its name in the API server's paths."""

@@ -56,8 +56,9 @@ def _name(settings: "Settings") -> Iterator[str]:
 
 
 def _env(settings: "Settings") -> Iterator[str]:
-    for name in settings.env.keys() & RESERVED_ENV:
-        yield f"env.{name} is set; accepted: any other variable, because the program sets this one itself"
+    for key, env in (("env", settings.env), ("infiniband.ncclEnv", settings.infiniband.nccl_env)):
+        for name in env.keys() & RESERVED_ENV:
+            yield f"{key}.{name} is set; accepted: any other variable, because the program sets this one itself"
     for name, key, field in (
         (api.ENV_EPOCHS, "epochs", "epochs"),
         (api.ENV_BATCH_SIZE, "batchSize", "batch_size"),

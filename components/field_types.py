@@ -175,6 +175,16 @@ Environment = Annotated[
         'variable names (letters, digits, _), each with a text; write numbers and booleans in quotes: "0.1", "true"'
     ),
 ]
+TaintKey = Annotated[
+    str,
+    AfterValidator(or_empty(whole(rf"({SUBDOMAIN}/)?{QUALIFIED}", 317))),
+    Accepts('a taint\'s key such as nvidia.com/gpu, or "" for all'),
+]
+TaintValue = Annotated[
+    str,
+    AfterValidator(or_empty(whole(QUALIFIED, 63))),
+    Accepts("at most 63 letters, digits, -, _ and ."),
+]
 NodeLabels = Annotated[
     dict[
         Annotated[str, AfterValidator(whole(rf"({SUBDOMAIN}/)?{QUALIFIED}", 317))],

@@ -34,7 +34,7 @@ def require_ready(kubeconfig: Kubeconfig, settings: Settings, prefix: str) -> No
     look = _Look(kubeconfig, settings, prefix)
     checks: list[Callable[[], Iterator[str]]] = []
     if settings.trains or settings.tensorboard.enabled:
-        checks.append(look.namespace)
+        checks += [look.namespace, look.claims]
     if settings.trains:
         checks += [look.trainer, look.jobset]
     if settings.job.enabled and not settings.runtime.create:
@@ -95,6 +95,14 @@ class _Look:
             yield f"{key}, which the cluster lacks; make it with `kubectl create namespace {name}`"
         elif found.get("status", {}).get("phase") == "Terminating":
             yield f"{key}, which is being deleted; wait until it is gone, or choose another"
+
+    def claims(self) -> Iterator[str]:
+        namespace = self.settings.namespace
+        for setting in ("data", "checkpoints", "logs"):
+            name = getattr(self.settings, setting).pvc
+            if name and not self._has(api.CORE_API, api.CLAIM_KIND, name, namespace):
+                key = f"{self.prefix}{setting}.pvc is {shown(name)}"
+                yield f"{key}, a PersistentVolumeClaim that namespace {namespace} lacks; accepted: one that exists"
 
     def other_queue(self) -> Iterator[str]:
         """A queue of somebody else's: the one in use, or the one above the stack's own."""

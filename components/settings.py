@@ -131,11 +131,11 @@ class Volcano(Section):
 class Toleration(Section):
     """A taint that the pods put up with, as in a pod's spec."""
 
-    key: t.Text = ""
+    key: t.TaintKey = ""
     """The taint's key; empty, with operator Exists, for all."""
     operator: Annotated[Literal["Equal", "Exists"], t.Accepts('"Equal" or "Exists"')] = "Equal"
     """Equal: key and value are the taint's; Exists: the key is, whatever its value."""
-    value: t.Text = ""
+    value: t.TaintValue = ""
     """The taint's value."""
     effect: Annotated[
         Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"],

@@ -1,6 +1,6 @@
 """From settings to component arguments, and what a stack tells its user at the end."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ def runtime_args(
     if not settings.job.enabled:
         args["image"] = _image(settings)
         args["script"] = _script_name(settings)
-        args["args"] = settings.args
+        args["args"] = _args(settings, secret)
         args["env"] = {**_folders(settings), **_env(settings, secret)}
         args["resources"] = _resources(settings)
     return args
@@ -79,7 +79,7 @@ def job_args(
         "num_nodes": settings.num_nodes,
         "image": _image(settings) if settings.runtime.create else settings.image or None,
         "command": launch_command(_script_name(settings)) if settings.script else None,
-        "args": settings.args,
+        "args": _args(settings, secret),
         "env": _env(settings, secret),
         "resources": _resources(settings),
         "deadline_seconds": settings.deadline,
@@ -158,6 +158,11 @@ def _env(settings: Settings, secret: frozenset[str]) -> Mapping[str, pulumi.Inpu
     if "env" not in secret:
         return {**own, **settings.env}
     return {**own, **{name: pulumi.Output.secret(value) for name, value in settings.env.items()}}
+
+
+def _args(settings: Settings, secret: frozenset[str]) -> Sequence[pulumi.Input[str]]:
+    """The script's arguments, secret if they are."""
+    return [pulumi.Output.secret(arg) for arg in settings.args] if "args" in secret else settings.args
 
 
 def _folders(settings: Settings) -> dict[str, str]:

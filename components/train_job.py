@@ -31,7 +31,7 @@ class TrainJobArgs(TypedDict):
     """Container image. Default: the runtime's."""
     command: NotRequired[Sequence[str] | None]
     """What every worker runs. Default: the runtime's."""
-    args: NotRequired[Sequence[str]]
+    args: NotRequired[Sequence[pulumi.Input[str]]]
     """Arguments of the training script. Default: the runtime's."""
     env: NotRequired[Mapping[str, pulumi.Input[str]]]
     """Environment over the runtime's. Default: the runtime's alone."""

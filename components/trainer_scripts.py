@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
@@ -13,6 +15,7 @@ from components.faults import ConfigError
 from components.kubernetes_object import KubernetesObject
 
 SOURCES = Path(__file__).resolve().parent.parent / "trainer"
+IN_THE_PODS = {"numpy", "tensorflow", "keras"}
 CONFIG_MAP_MAX_BYTES = 2**20
 """Kubernetes' bound on a ConfigMap's data (https://kubernetes.io/docs/concepts/configuration/configmap/)."""
 
@@ -33,7 +36,8 @@ class TrainerScripts(pulumi.ComponentResource):
     the very object that the next update is still to delete. They are in the stack's state before the ConfigMap is in
     the cluster, so that an update that was killed in between is finished under the same name.
 
-    Raises ConfigError when the script cannot be read, or all of them exceed what a ConfigMap holds (1 MiB).
+    Raises ConfigError when the script cannot be read or would hide a module of Python's, or when all of them exceed
+    what a ConfigMap holds (1 MiB).
     """
 
     config_map_name: pulumi.Output[str]
@@ -61,6 +65,14 @@ def read_scripts(script: str | None, sources: Path = SOURCES) -> dict[str, str]:
     data = {path.name: path.read_text() for path in sorted(sources.glob("*.py")) if path.name != "__init__.py"}
     if script:
         path = Path(script)
+        if not re.fullmatch("[-._a-zA-Z0-9]+", path.name):
+            raise ConfigError([f"script is {script!r}; accepted: a file name of letters, digits, -, _ and ."])
+        if path.stem in sys.stdlib_module_names | IN_THE_PODS:
+            raise ConfigError(
+                [f"script is {script!r}; accepted: another file name, for `import {path.stem}` would find this one"]
+            )
+        if path.exists() and not path.is_file():
+            raise ConfigError([f"script is {script!r}; accepted: a readable Python file (no file: {path.absolute()})"])
         if path.name in data.keys() - {api.TRAIN_SCRIPT}:
             raise ConfigError(
                 [f"script is {script!r}; accepted: another file name, for the launcher has a {path.name} too"]

@@ -52,7 +52,7 @@ class TensorFlowRuntimeArgs(TypedDict):
     """ConfigMap with the launcher and the training script, in the namespace of every job that uses the runtime."""
     script: NotRequired[str]
     """File name of the training script in that ConfigMap. Default: train.py."""
-    args: NotRequired[Sequence[str]]
+    args: NotRequired[Sequence[pulumi.Input[str]]]
     """Arguments of the training script. Default: none."""
     image: NotRequired[str | None]
     """Container image with Python and TensorFlow. Default: tensorflow/tensorflow:2.21.0."""

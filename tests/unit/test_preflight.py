@@ -152,6 +152,13 @@ def test_what_is_missing_is_one_line(server: ApiServer, path: str, config: dict[
     assert faults(server, **config) == [want]
 
 
+@pytest.mark.parametrize("setting", ["data", "checkpoints", "logs"])
+def test_a_claim_that_is_missing(server: ApiServer, setting: str) -> None:
+    assert faults(server, **{setting: {"pvc": "claim"}}) == [
+        f'tf:{setting}.pvc is "claim", a PersistentVolumeClaim that namespace default lacks; accepted: one that exists'
+    ]
+
+
 def test_what_may_not_be_read_is_taken_to_be_there(server: ApiServer) -> None:
     for path in (TRAINER, JOBSET, VOLCANO, NAMESPACE, QUEUE):
         server.answer(path, {"message": "forbidden"}, 403)

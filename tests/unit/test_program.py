@@ -203,6 +203,11 @@ def test_a_secret_environment_stays_secret_and_nothing_else_becomes_one() -> Non
     assert "4dabf18193072939515e22adb298388d" not in str(ran.object("ClusterTrainingRuntime").request.object)
 
 
+def test_secret_arguments_stay_secret() -> None:
+    request = a_run(secret=["args"], args=["--token=hush"]).object("TrainJob").request.object
+    assert "4dabf18193072939515e22adb298388d" in str(request["spec"]["trainer"]["args"])
+
+
 def test_each_job_has_a_folder_of_its_own_for_checkpoints_and_logs_whoever_makes_the_job() -> None:
     for job in (True, False):
         ran = a_run(checkpoints={"pvc": "c", "everySteps": 5}, logs={"hostPath": "/logs"}, job={"enabled": job})

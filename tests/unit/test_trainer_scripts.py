@@ -1,5 +1,6 @@
 """What goes into the ConfigMap of scripts."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,26 @@ def test_a_script_cannot_take_the_launchers_place(sources: Path, tmp_path: Path)
     assert refusal(script, sources) == (
         f"script is {script!r}; accepted: another file name, for the launcher has a tfrun.py too"
     )
+
+
+@pytest.mark.parametrize("name", ["json.py", "socket.py", "tensorflow.py"])
+def test_a_script_cannot_hide_a_module(sources: Path, tmp_path: Path, name: str) -> None:
+    script = mine(tmp_path, name)
+    module = name.removesuffix(".py")
+    assert refusal(script, sources) == (
+        f"script is {script!r}; accepted: another file name, for `import {module}` would find this one"
+    )
+
+
+@pytest.mark.parametrize("name", ["my script.py", "b\u00e9.py"])
+def test_a_name_that_no_config_map_takes(sources: Path, tmp_path: Path, name: str) -> None:
+    script = mine(tmp_path, name)
+    assert refusal(script, sources) == f"script is {script!r}; accepted: a file name of letters, digits, -, _ and ."
+
+
+def test_a_pipe_is_not_waited_for(sources: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "mine.py")
+    assert "accepted: a readable Python file (no file: " in refusal(str(tmp_path / "mine.py"), sources)
 
 
 def test_a_missing_script(sources: Path) -> None:

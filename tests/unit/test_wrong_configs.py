@@ -230,6 +230,9 @@ ROWS: list[tuple[str, dict[str, Any], str]] = [
     ("a fraction among the arguments", {"args": ["--lr", 0.1]}, "args[1] is 0.1; accepted: a list of at most 128 texts"),
     ("a label's value as a boolean", {"nodeSelector": {"gpu": True}}, f"nodeSelector.gpu is true; {LABELS}"),
     ("a label with a space", {"nodeSelector": {"a b": "c"}}, f'nodeSelector.a b is "a b"; {LABELS}'),
+    ("a toleration's key", {"tolerations": [{"key": "a b"}]}, 'tolerations[0].key is "a b"; accepted: a taint\'s key such as nvidia.com/gpu, or "" for all'),
+    ("a toleration's value", {"tolerations": [{"key": "a", "value": "b c"}]}, 'tolerations[0].value is "b c"; accepted: at most 63 letters, digits, -, _ and .'),
+    ("NCCL's environment takes a variable of the program's", {"infiniband": {"enabled": True, "ncclEnv": {"TF_CONFIG": "9"}}}, "infiniband.ncclEnv.TF_CONFIG is set; accepted: any other variable, because the program sets this one itself"),
     (
         "a toleration's effect",
         {"tolerations": [{"key": "a", "effect": "noSchedule"}]},
