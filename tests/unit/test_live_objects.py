@@ -1,6 +1,9 @@
 """Reading from an API server, played by a small HTTP server."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -33,6 +36,21 @@ def test_no_such_object(server: ApiServer) -> None:
 
 def test_no_such_kind(server: ApiServer) -> None:
     assert find(server.kubeconfig, api.VOLCANO_API, "PodGroup", "digits", "ml") is None
+
+
+def test_all_threads_share_one_client(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Kubeconfig] = []
+    original = Kubeconfig.api_client
+
+    def slow(kubeconfig: Kubeconfig) -> Any:
+        made.append(kubeconfig)
+        time.sleep(0.05)
+        return original(kubeconfig)
+
+    monkeypatch.setattr(Kubeconfig, "api_client", slow)
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda name: find(server.kubeconfig, api.VOLCANO_API, "Queue", name), "abcdef"))
+    assert made == [server.kubeconfig]
 
 
 def test_the_pods_of_a_gang(server: ApiServer) -> None:
