@@ -130,7 +130,8 @@ def test_a_bad_image_leaves_its_pods_waiting_and_other_runs_alone(
     wait_until("the image can't be pulled", lambda: "ImagePullBackOff" in str(bad.pods))
     good = job_of(server, namespace, launch(server, tmp_path))
     assert good.wait_for(*FINAL) == "Completed"
-    assert (bad.phase, server.items[item]["state"]) in {("Pending", "CLAIMED"), ("gone", "FAILED")}
+    ends = {("Pending", "CLAIMED"), ("gone", "FAILED")}
+    wait_until("it waits, or has failed", lambda: (bad.phase, server.items[item]["state"]) in ends)
 
 
 def test_a_run_outlives_its_agent_and_the_next_one_takes_the_next_run(
