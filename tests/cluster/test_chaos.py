@@ -15,7 +15,7 @@ from tests.cluster.recording import Worker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
-NOISE = 0.01
+NOISE = 0.001
 
 
 def api_answers() -> bool:

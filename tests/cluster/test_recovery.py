@@ -17,7 +17,7 @@ from tests.cluster.recording import Worker
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 MAX_RESTARTS = 3
-NOISE = 0.01
+NOISE = 0.001
 """Between the final losses, around 0.01, of runs that nothing has happened to: threads add numbers in another order."""
 GRACE = 30.0
 
