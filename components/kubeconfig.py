@@ -67,10 +67,10 @@ class Kubeconfig:
         except Exception as error:  # the library has an exception of its own for some faults, and none for others
             raise self._unusable(error) from error
 
-    def cluster(self) -> tuple[str, Mapping[str, Any]]:
-        """The chosen context's name and cluster. Raises ConfigError when there is none."""
+    def cluster(self, documents: list[dict[str, Any]]) -> tuple[str, Mapping[str, Any]]:
+        """The chosen context's name and cluster in its `documents`. Raises ConfigError when there is none."""
         try:
-            return _cluster(self.documents(), self.context)
+            return _cluster(documents, self.context)
         except (AttributeError, TypeError) as error:  # a text or a list where a map belongs
             raise self._unusable(error) from error
 
@@ -87,7 +87,7 @@ class Kubeconfig:
             config.load_incluster_config()
             return client.ApiClient()
         # Of several files the library would take the last one's current context, kubectl and the provider the first's.
-        context, _ = self.cluster()
+        context, _ = self.cluster(documents)
         loaded: ApiClient
         if (inline := self.inline()) is not None:
             loaded = config.new_client_from_config_dict(inline, context, persist_config=False)
@@ -108,7 +108,7 @@ def require_reachable(kubeconfig: Kubeconfig) -> None:
             paths = ", ".join(map(str, kubeconfig.paths()))
             raise ConfigError([f"no Kubernetes cluster is configured: {paths} does not exist; {HOW_TO_CHOOSE}"])
         return
-    name, cluster = kubeconfig.cluster()
+    name, cluster = kubeconfig.cluster(documents)
     if cluster.get("proxy-url") or os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
         return  # only the proxy can tell
     try:
