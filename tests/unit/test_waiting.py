@@ -30,6 +30,16 @@ def job() -> waiting.AwaitedJob:
     return waiting.AwaitedJob("ml", "digits")
 
 
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The warnings of an update that looks at its job all the time."""
+    lines: list[str] = []
+    monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(waiting, "POLL_SECONDS", 0)
+    monkeypatch.setattr(pulumi.log, "warn", lines.append)
+    return lines
+
+
 def end(job: waiting.AwaitedJob, status: Any) -> None:
     asyncio.run(job.end(an_event("TrainJob", outputs={"status": status})))
 
@@ -74,9 +84,10 @@ def test_a_failure_is_told_even_when_the_worker_cannot_be_found(
     assert str(failed.value) == f"{FAILURE}\nwhich worker failed first is not known: 403 pods is forbidden"
 
 
-def test_a_job_that_somebody_deletes_is_told(job: waiting.AwaitedJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_somebody_deletes_is_told(
+    job: waiting.AwaitedJob, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks = iter([None, "job", None])
-    told: list[str] = []
 
     def look(*_: Any) -> list[str]:
         if next(looks, "over") is None:
@@ -86,9 +97,6 @@ def test_a_job_that_somebody_deletes_is_told(job: waiting.AwaitedJob, monkeypatc
         return []
 
     monkeypatch.setattr(diagnosis, "obstacles", look)
-    monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0)
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 0)
-    monkeypatch.setattr(pulumi.log, "warn", told.append)
     job._tell_obstacles()
     assert told == [
         "TrainJob digits of namespace ml was deleted; nothing will come of this update: interrupt it, and make the job "
@@ -96,9 +104,10 @@ def test_a_job_that_somebody_deletes_is_told(job: waiting.AwaitedJob, monkeypatc
     ]
 
 
-def test_each_obstacle_is_told_once_until_the_end(job: waiting.AwaitedJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_obstacle_is_told_once_until_the_end(
+    job: waiting.AwaitedJob, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks: Iterator[list[str]] = iter([["0/3 nodes have room"], ["0/4 nodes have room"], ["0/4 nodes have room", "no"]])
-    told: list[str] = []
 
     def look(*_: Any) -> list[str]:
         if (found := next(looks, None)) is not None:
@@ -107,8 +116,5 @@ def test_each_obstacle_is_told_once_until_the_end(job: waiting.AwaitedJob, monke
         return []
 
     monkeypatch.setattr(diagnosis, "obstacles", look)
-    monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0)
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 0)
-    monkeypatch.setattr(pulumi.log, "warn", told.append)
     job._tell_obstacles()
     assert told == ["0/3 nodes have room", "no"]
