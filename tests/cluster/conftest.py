@@ -77,7 +77,7 @@ def undisturbed(lab: Lab) -> Worker:
     job.apply()
     assert job.wait_for_end() == "Complete"
     job.remove()
-    return job.workers[0]
+    return job.last_gang[0]
 
 
 class Deploy(Protocol):

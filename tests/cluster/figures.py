@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
+from tests.cluster.jobs import Job, final_loss
 from tests.cluster.recording import Worker
 
 EVERY = 10
 """Steps between two checkpoints, as the lab's runtime has it."""
 STEPS_IN_EPOCH = 12
 """Of the digits, for two workers with 64 examples each."""
+NOISE = 0.001
+"""Between the final losses, around 0.01, of runs that nothing has happened to: threads add numbers in another order."""
 
 
 def figure(disturbance: str, **values: Any) -> None:
@@ -55,3 +60,12 @@ def repeated_steps(gangs: Sequence[Gang]) -> list[int]:
     for old, new in pairwise(trained):
         assert old.first_step <= new.first_step, "went back behind a checkpoint"
     return [old.last_step - new.first_step for old, new in pairwise(trained)]
+
+
+def assert_finished_as_if_undisturbed(job: Job, undisturbed: Worker) -> None:
+    assert job.wait_for_end() == "Complete"
+    assert [worker.exit_code for worker in job.last_gang] == [0, 0]
+    loss, usual = final_loss(job.last_gang[0]), final_loss(undisturbed)
+    figure("over", final_loss=loss, undisturbed_loss=usual, restarts=job.restarts[0])
+    assert loss == pytest.approx(usual, abs=NOISE)
+    assert job.lab.recording.overlaps(job.name) == []

@@ -7,15 +7,12 @@ from kubernetes import client
 from urllib3.exceptions import HTTPError
 
 from tests.cluster.conftest import EPOCHS, MakeJob
-from tests.cluster.figures import EVERY, Gang, figure, repeated_steps
-from tests.cluster.jobs import final_loss
+from tests.cluster.figures import EVERY, Gang, assert_finished_as_if_undisturbed, figure, repeated_steps
 from tests.cluster.node import interface_down, restart_daemon
 from tests.cluster.objects import listed, wait_until
 from tests.cluster.recording import Worker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
-
-NOISE = 0.001
 
 
 def api_answers() -> bool:
@@ -43,10 +40,8 @@ def test_kubelet_api_server_and_dns_are_restarted_and_training_does_not_notice(
     time.sleep(3)
     restart_daemon("kube-apiserver")
     wait_until("the API server is back", api_answers, 60)
-    assert job.wait_for_end() == "Complete"
+    assert_finished_as_if_undisturbed(job, undisturbed)
     assert {worker.attempt for worker in job.workers} == {0}
-    figure("daemons", final_loss=final_loss(job.workers[0]), undisturbed_loss=final_loss(undisturbed))
-    assert final_loss(job.workers[0]) == pytest.approx(final_loss(undisturbed), abs=NOISE)
 
 
 def test_a_worker_that_is_cut_off_for_twenty_seconds_does_not_stop_the_job(
@@ -58,10 +53,7 @@ def test_a_worker_that_is_cut_off_for_twenty_seconds_does_not_stop_the_job(
     cut = time.time()
     with interface_down(job.gang[1]):
         time.sleep(20)
-    assert job.wait_for_end() == "Complete"
-    assert [worker.exit_code for worker in job.last_gang] == [0, 0]
-    assert final_loss(job.last_gang[0]) == pytest.approx(final_loss(undisturbed), abs=NOISE)
-    assert job.lab.recording.overlaps(job.name) == []
+    assert_finished_as_if_undisturbed(job, undisturbed)
     gangs = [job.attempt(number) for number in range(job.restarts[0] + 1)]
     repeated = repeated_steps([Gang(gang) for gang in gangs])
     figure(
@@ -70,7 +62,5 @@ def test_a_worker_that_is_cut_off_for_twenty_seconds_does_not_stop_the_job(
         exit_codes=[worker.exit_code for worker in gangs[0]],
         next_gangs_ran_after=[round(max(worker.began or 0.0 for worker in gang) - cut) for gang in gangs[1:]],
         repeated_steps=repeated,
-        final_loss=final_loss(job.last_gang[0]),
-        undisturbed_loss=final_loss(undisturbed),
     )
     assert max(repeated, default=0) <= EVERY

@@ -40,4 +40,4 @@ def test_percent_time_left_and_metrics_of_a_run(make_job: MakeJob) -> None:
     status = reported(job)
     assert status["estimatedRemainingSeconds"] == 0
     assert set(metrics(status)) == {"loss", "accuracy", "test_loss", "test_accuracy"}
-    assert metrics(status)["loss"] == pytest.approx(final_loss(job.workers[0]), abs=1e-6)
+    assert metrics(status)["loss"] == pytest.approx(final_loss(job.last_gang[0]), abs=1e-6)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from tests.cluster.conftest import EPOCHS, NODE, MakeJob
-from tests.cluster.figures import EVERY, Gang, figure, repeated_steps
-from tests.cluster.jobs import PATIENCE, SIZE, Job, final_loss
+from tests.cluster.figures import EVERY, Gang, assert_finished_as_if_undisturbed, figure, repeated_steps
+from tests.cluster.jobs import PATIENCE, SIZE, Job
 from tests.cluster.node import drained, signal_worker
 from tests.cluster.objects import wait_until
 from tests.cluster.recording import Worker
@@ -17,18 +17,7 @@ from tests.cluster.recording import Worker
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 MAX_RESTARTS = 3
-NOISE = 0.001
-"""Between the final losses, around 0.01, of runs that nothing has happened to: threads add numbers in another order."""
 GRACE = 30.0
-
-
-def assert_finished_as_if_undisturbed(job: Job, undisturbed: Worker) -> None:
-    assert job.wait_for_end() == "Complete"
-    assert [worker.exit_code for worker in job.last_gang] == [0, 0]
-    loss, usual = final_loss(job.last_gang[0]), final_loss(undisturbed)
-    figure("over", final_loss=loss, undisturbed_loss=usual, restarts=job.restarts[0])
-    assert loss == pytest.approx(usual, abs=NOISE)
-    assert job.lab.recording.overlaps(job.name) == []
 
 
 def assert_went_on_with_the_next_step(old: list[Worker], new: list[Worker]) -> None:
@@ -156,7 +145,7 @@ def test_bad_input_fails_the_job_at_once_without_a_restart(make_job: MakeJob) ->
     assert job.wait_for_end() == "Failed"
     assert {worker.attempt for worker in job.workers} == {0}
     assert 2 in {worker.exit_code for worker in job.workers}
-    assert "EPOCHS='many': expected a whole number" in job.workers[0].log
+    assert "EPOCHS='many': expected a whole number" in job.last_gang[0].log
 
 
 def test_an_evicted_gang_saves_and_goes_on_with_the_next_step(make_job: MakeJob, undisturbed: Worker) -> None:
