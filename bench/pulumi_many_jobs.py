@@ -30,7 +30,7 @@ from components.network import policy_manifest
 from components.train_job import train_job_manifest
 from tests.cluster.program import PROJECT, Project
 
-SIZES = [100, 250, 500]
+SIZES = [100, 500]
 NO_CHECKPOINTS = {"PULUMI_SKIP_CHECKPOINTS": "true"}
 ROUNDS = 5
 """Of the program's own share."""

@@ -57,6 +57,22 @@ def _line(details: ErrorDetails, model: type[BaseModel], prefix: str, hide: bool
     return f"{key} is {value}; accepted: {_accepts(path, model)}"
 
 
+def misspelt_namespaces(keys: Iterable[str], namespaces: Sequence[str]) -> list[str]:
+    """One line for each key in a config namespace that is nearly one of these: Pulumi takes it, and nobody reads it.
+
+    >>> misspelt_namespaces(["tftrainr:numNodes", "tftrainer:epochs", "aws:region"], ["tftrainer", "kubernetes"])
+    ['tftrainr:numNodes is in a config namespace that nothing reads; did you mean tftrainer:numNodes?']
+    """
+    lines = []
+    for namespace, _, key in (key.partition(":") for key in keys):
+        close = difflib.get_close_matches(namespace, namespaces, n=1, cutoff=0.8)
+        if close and close[0] != namespace:
+            lines.append(
+                f"{namespace}:{key} is in a config namespace that nothing reads; did you mean {close[0]}:{key}?"
+            )
+    return lines
+
+
 def dotted(path: Iterable[str | int]) -> str:
     """The path as `pulumi config set --path` takes it.
 

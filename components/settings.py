@@ -14,10 +14,13 @@ from pydantic import ValidationError
 
 from components import field_types as t
 from components.clashes import clashes
-from components.faults import ConfigError, fault_lines, fields_by_key
+from components.faults import ConfigError, fault_lines, fields_by_key, misspelt_namespaces
 from components.infiniband_settings import InfiniBand
 from components.launch_settings import LaunchSettings
 from components.section import Section
+
+OTHER_NAMESPACES = ("kubernetes", "wandb")
+"""Of the config, beside the project's own: the provider's settings, and W&B's API key."""
 
 
 class Job(Section):
@@ -215,8 +218,11 @@ def load() -> tuple[Settings, frozenset[str]]:
 
     Raises ConfigError naming every fault: unknown keys, wrong types and values, settings that contradict each other.
     """
+    everything = CONFIG.get()
+    if lines := misspelt_namespaces(everything, [pulumi.get_project(), *OTHER_NAMESPACES]):
+        raise ConfigError(lines)
     prefix = f"{pulumi.get_project()}:"
-    config = {key.removeprefix(prefix): value for key, value in CONFIG.get().items() if key.startswith(prefix)}
+    config = {key.removeprefix(prefix): value for key, value in everything.items() if key.startswith(prefix)}
     secret = frozenset(key for key in config if pulumi.runtime.is_config_secret(prefix + key))
     return parse(config, prefix, secret), secret
 

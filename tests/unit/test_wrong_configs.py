@@ -4,10 +4,11 @@
 import json
 from typing import Any
 
+import pulumi
 import pytest
 
 from components.faults import ConfigError
-from components.settings import Settings, parse
+from components.settings import Settings, load, parse
 from tests.unit.recording import as_config
 
 WHOLE = "accepted: a whole number of at least 1, without quotes"
@@ -341,6 +342,16 @@ def test_all_faults_are_told_at_once() -> None:
         "tftrainer:numNodes",
         "tftrainer:resources.cpu",
         "tftrainer:epoch",
+    ]
+
+
+def test_a_misspelt_config_namespace_is_no_silent_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulumi, "get_project", lambda: "tftrainer")
+    pulumi.runtime.set_all_config({"tftrainr:numNodes": "3", "wandb:apiKey": "k", "kubernetes:context": "dev"})
+    with pytest.raises(ConfigError) as caught:
+        load()
+    assert caught.value.lines == [
+        "tftrainr:numNodes is in a config namespace that nothing reads; did you mean tftrainer:numNodes?"
     ]
 
 
