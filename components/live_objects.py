@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from components import api
-from components.kubeconfig import Kubeconfig
+from components.kubeconfig import HOW_TO_CHOOSE, Kubeconfig
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
@@ -104,7 +104,8 @@ def _ask(kubeconfig: Kubeconfig, method: str, path: str, query: Mapping[str, str
         return None
     if response.status != 200:
         refused = ForbiddenError if response.status == 403 else RuntimeError
-        raise refused(f"the Kubernetes API server refuses {method} {path}: {response.status} {_message(text)}")
+        remedy = f"; renew the context's credentials, or {HOW_TO_CHOOSE}" if response.status == 401 else ""
+        raise refused(f"the Kubernetes API server refuses {method} {path}: {response.status} {_message(text)}{remedy}")
     return text
 
 

@@ -237,4 +237,7 @@ def test_a_launch_queue_of_volcano_jobs_needs_volcano(server: ApiServer) -> None
 
 def test_a_server_that_refuses_is_one_line(server: ApiServer) -> None:
     server.answer(NAMESPACE, {"message": "Unauthorized"}, 401)
-    assert faults(server) == ["the Kubernetes API server refuses GET /api/v1/namespaces/default: 401 Unauthorized"]
+    assert faults(server) == [
+        "the Kubernetes API server refuses GET /api/v1/namespaces/default: 401 Unauthorized; renew the context's "
+        "credentials, or choose another with KUBECONFIG or `pulumi config set kubernetes:context`"
+    ]
