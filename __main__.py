@@ -23,6 +23,8 @@ def main() -> None:
     preflight.require_ready(kubeconfig, settings, f"{pulumi.get_project()}:")
     runtime: pulumi.Input[str] = stack.runtime_name(settings)
     scripts: pulumi.Input[str] | None = None
+    # A stack without a job is there for the jobs of others, and `pulumi destroy` would not ask them.
+    for_others = pulumi.ResourceOptions(protect=not settings.job.enabled)
 
     if settings.runtime.create:
         scripts = TrainerScripts(
@@ -30,8 +32,10 @@ def main() -> None:
         ).config_map_name
         queue: pulumi.Input[str] | None = settings.volcano.queue.name if settings.volcano.enabled else None
         if queue and settings.volcano.queue.create:
-            queue = VolcanoQueue("queue", stack.queue_args(settings)).queue_name
-        runtime = TensorFlowRuntime("runtime", stack.runtime_args(settings, secret, scripts, queue)).runtime_name
+            queue = VolcanoQueue("queue", stack.queue_args(settings), for_others).queue_name
+        runtime = TensorFlowRuntime(
+            "runtime", stack.runtime_args(settings, secret, scripts, queue), for_others
+        ).runtime_name
 
     if settings.job.enabled:
         policy = GangNetworkPolicy("policy", {"namespace": settings.namespace, "job_name": settings.job.name})

@@ -27,7 +27,8 @@ class Job(Section):
     """The TrainJob."""
 
     enabled: t.Flag = True
-    """Off: the stack holds the runtime alone, and image, resources, env, epochs and the like become its defaults."""
+    """Off: the stack holds queue and runtime for others, protected from `pulumi destroy`; image, resources, env, epochs
+    and the like become the runtime's defaults."""
     name: t.JobName = "tf-distributed-training"
     """Name of the TrainJob, of its pods and of its DNS domain."""
 

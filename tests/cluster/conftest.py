@@ -48,7 +48,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     program.up()
     with recording(name) as found:
         yield Lab(name, f"{name}-runtime", checkpoints, found)
-    kind_of("v1", "Namespace").delete(name=name)  # jobs that a failed test has left keep the runtime from going
+    kind_of("v1", "Namespace").delete(name=name)
+    program.unprotect()
     program.destroy()
 
 
@@ -96,6 +97,8 @@ def deploy(namespace: str, tmp_path: Path) -> Iterator[Deploy]:
 
     yield make
     for program in reversed(programs):
+        if program.is_for_others:
+            program.unprotect()
         program.destroy()
 
 

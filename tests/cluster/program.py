@@ -53,11 +53,23 @@ class Project:
 
     def edit(self, config: Mapping[str, Any]) -> None:
         """Merge keys into Pulumi.test.yaml, as an editor would."""
-        path = self.folder / f"Pulumi.{STACK}.yaml"
-        document = yaml.safe_load(path.read_text()) if path.exists() else {}
+        document = self._stack_file()
         settings = document.setdefault("config", {})
         settings |= {f"{self.project}:{key}": value for key, value in config.items()}
-        path.write_text(yaml.safe_dump(document))
+        self._stack_path.write_text(yaml.safe_dump(document))
+
+    @property
+    def is_for_others(self) -> bool:
+        """Whether it has no job, so that its queue and runtime are protected."""
+        return self._stack_file()["config"].get(f"{self.project}:job", {}).get("enabled") is False
+
+    @property
+    def _stack_path(self) -> Path:
+        return self.folder / f"Pulumi.{STACK}.yaml"
+
+    def _stack_file(self) -> dict[str, Any]:
+        found: dict[str, Any] = yaml.safe_load(self._stack_path.read_text()) if self._stack_path.exists() else {}
+        return found
 
     def set(self, key: str, value: str) -> None:
         """`pulumi config set KEY VALUE`."""
@@ -101,6 +113,12 @@ class Project:
             change.output += str(error)
             return change
         raise AssertionError("pulumi up succeeded")
+
+    def unprotect(self) -> None:
+        """As the engine's refusal to destroy a protected resource says."""
+        unprotecting = self.command("state", "unprotect", "--all", "--yes")
+        output, _ = unprotecting.communicate()
+        assert unprotecting.returncode == 0, output
 
     def destroy(self) -> Change:
         change = Change()

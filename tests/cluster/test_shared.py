@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pulumi.automation import CommandError
 
 from tests.cluster.conftest import Deploy
 from tests.cluster.objects import SCHEDULING, TRAINER, conditions, kind_of, listed, named, wait_until
@@ -67,12 +68,20 @@ def test_a_second_stack_that_would_make_it_is_refused(
     assert refused.format(namespace) in deploy(**OWNER | config).failing_up().output
 
 
-def test_a_guests_gang_that_runs_outlives_the_stack_of_its_runtime_and_queue(deploy: Deploy, namespace: str) -> None:
+def test_a_stack_for_others_is_destroyed_only_on_purpose_and_gangs_that_run_outlive_it(
+    deploy: Deploy, namespace: str
+) -> None:
     owner = deploy(**OWNER)
     owner.up()
-    guest = a_guest(deploy, namespace, env={"SECONDS": "12"})
+    guest = a_guest(deploy, namespace, env={"SECONDS": "20"})
     guest.up()
     wait_until("the guest's gang runs", lambda: len(running(namespace)) == 2)
+
+    with pytest.raises(CommandError, match="cannot be deleted"):
+        owner.destroy()
+    assert owner.up(refresh=True).changed == {}, "nothing is gone"
+
+    owner.unprotect()
     owner.destroy()
     wait_until("it ends well", lambda: "Complete" in conditions(named(TRAINER, "TrainJob", "guest", namespace)))
 

@@ -177,6 +177,18 @@ def test_a_runtime_alone_takes_the_jobs_settings_as_its_defaults() -> None:
     assert "workerLogs" not in ran.stack_outputs
 
 
+@pytest.mark.parametrize(
+    ("job", "protected"),
+    [
+        pytest.param({"enabled": False}, {"Queue", "ClusterTrainingRuntime"}, id="a stack for others"),
+        pytest.param({}, set(), id="a stack with a job"),
+    ],
+)
+def test_what_a_stack_holds_for_others_is_protected(job: dict[str, Any], protected: set[str]) -> None:
+    objects = [one for one in a_run(job=job).registered if one.type.startswith("kubernetes:")]
+    assert {one.kind for one in objects if one.request.protect} == protected
+
+
 def test_a_foreign_runtime_is_used_and_not_touched() -> None:
     ran = a_run(runtime={"create": False, "name": "theirs"})
     assert ran.kinds == {"NetworkPolicy", "TrainJob"}
