@@ -16,11 +16,23 @@ import yaml
 from kubernetes import client, config, dynamic
 from kubernetes.dynamic.exceptions import NotFoundError
 
+from components.kubernetes_object import PROVIDER_VERSION
 from tests.cluster.program import STACK, Program, Project
 
 JOB = "gang"
 POLL_SECONDS = 0.05
-EMPTY_PROGRAM = "import pulumi\n"
+PATIENCE_SECONDS = 900.0
+MINIMAL_PROGRAM = """\
+import pulumi
+
+pulumi.CustomResource(
+    "kubernetes:core/v1:ConfigMap",
+    "minimal",
+    {{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"namespace": "{namespace}"}}, "data": {{"key": "value"}}}},
+    pulumi.ResourceOptions(version="{version}"),
+)
+"""
+"""The least that starts the engine and the provider."""
 KUBECTL = "kubectl apply of the same objects"
 
 Objects = list[dict[str, Any]]
@@ -42,15 +54,24 @@ class Cluster:
             return False
         return True
 
-    def pods(self, namespace: str, field_selector: str = "") -> int:
+    def pods(self, namespace: str) -> int:
         """How many there are: one of them, and the number of those left."""
-        query = {"field_selector": field_selector} if field_selector else {}
-        answer = json.loads(self._kind("v1", "Pod").get(namespace=namespace, limit=1, serialize=False, **query).data)
+        answer = self._pods(namespace, limit=1)
         return len(answer["items"]) + int(answer["metadata"].get("remainingItemCount", 0))
+
+    def running(self, namespace: str) -> int:
+        """How many pods run. With a selector the API server does not say how many are left."""
+        return len(self._pods(namespace, field_selector="status.phase=Running")["items"])
 
     def waits(self, namespace: str) -> bool:
         """Whether a pod has no node."""
-        return self.pods(namespace, "spec.nodeName=") > 0
+        return bool(self._pods(namespace, field_selector="spec.nodeName=", limit=1)["items"])
+
+    def _pods(self, namespace: str, **query: Any) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(
+            self._kind("v1", "Pod").get(namespace=namespace, serialize=False, **query).data
+        )
+        return found
 
     def _kind(self, api_version: str, kind: str) -> Any:
         return self._client.resources.get(api_version=api_version, kind=kind)
@@ -67,15 +88,20 @@ class Cluster:
 
 
 def watched(create: Callable[[], object], milestones: Sequence[Callable[[], bool]]) -> list[float]:
-    """Run a command that creates the gang; the seconds from its start until each milestone could be seen."""
+    """Run a command that creates the gang; the seconds from its start until each milestone could be seen.
+
+    Raises RuntimeError when the command fails, or a milestone is not reached within PATIENCE_SECONDS.
+    """
     seconds: list[float] = []
     with ThreadPoolExecutor(1) as pool:
         started = time.monotonic()
         command = pool.submit(create)
-        for reached in milestones:
+        for number, reached in enumerate(milestones, 1):
             while not reached():
                 if command.done():
                     command.result()  # raises when it failed: nothing is to come then
+                if time.monotonic() - started > PATIENCE_SECONDS:
+                    raise RuntimeError(f"milestone {number} was not reached within {PATIENCE_SECONDS:g} s")
                 time.sleep(POLL_SECONDS)
             seconds.append(time.monotonic() - started)
     return seconds
@@ -104,12 +130,22 @@ def with_kubectl(cluster: Cluster, objects: Objects, milestones: Milestones) -> 
     return seconds
 
 
-def empty_pulumi_up() -> float:
-    """Seconds that `pulumi up` takes for a program that does nothing."""
-    with tempfile.TemporaryDirectory() as folder:
-        program = Program(Path(folder), {})
-        (program.folder / "__main__.py").write_text(EMPTY_PROGRAM)
-        return pulumi_up(program)
+def minimal_project(folder: Path, program: str, namespace: str) -> Project:
+    """A project with this program, which may name the namespace and the provider's version."""
+    project = folder / "project"
+    project.mkdir(parents=True)
+    (project / "Pulumi.yaml").write_text("name: minimal\nruntime: python\n")
+    (project / "__main__.py").write_text(program.format(namespace=namespace, version=PROVIDER_VERSION))
+    return Project(project, folder / "state", {})
+
+
+def minimal_pulumi_up(cluster: Cluster) -> float:
+    """Seconds that `pulumi up` takes for a program of one ConfigMap: engine and provider start, and do no more."""
+    with tempfile.TemporaryDirectory() as folder, cluster.namespace() as namespace:
+        project = minimal_project(Path(folder), MINIMAL_PROGRAM, namespace)
+        seconds = pulumi_up(project)
+        project.destroy()
+    return seconds
 
 
 def pulumi_up(project: Project) -> float:

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import yaml
 
-from bench.gangs import Cluster, pulumi, pulumi_up
+from bench.gangs import MINIMAL_PROGRAM, Cluster, minimal_project, pulumi, pulumi_up
 from bench.reporting import report_pairs
-from components.kubernetes_object import PROVIDER_VERSION
 from tests.cluster.program import PROJECT, Program, Project
 
 PAIRS = 12
@@ -23,16 +22,6 @@ WITH_CLASSES = """\
 from pulumi_kubernetes.core.v1 import ConfigMap
 
 ConfigMap("minimal", metadata={{"namespace": "{namespace}"}}, data={{"key": "value"}})
-"""
-WITHOUT_CLASSES = """\
-import pulumi
-
-pulumi.CustomResource(
-    "kubernetes:core/v1:ConfigMap",
-    "minimal",
-    {{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"namespace": "{namespace}"}}, "data": {{"key": "value"}}}},
-    pulumi.ResourceOptions(version="{version}"),
-)
 """
 
 
@@ -57,14 +46,6 @@ def dev_stack(folder: Path, namespace: str) -> Program:
     return Program(folder, settings | {"namespace": namespace, "runtime": {"name": f"{namespace}-runtime"}})
 
 
-def minimal(folder: Path, program: str, namespace: str) -> Project:
-    project = folder / "project"
-    project.mkdir(parents=True)
-    (project / "Pulumi.yaml").write_text("name: minimal\nruntime: python\n")
-    (project / "__main__.py").write_text(program.format(namespace=namespace, version=PROVIDER_VERSION))
-    return Project(project, folder / "state", {})
-
-
 def main() -> None:
     """Measure and report."""
     with ExitStack() as stack:
@@ -74,8 +55,8 @@ def main() -> None:
             stack.enter_context(deployed(project))
             for project in (
                 dev_stack(folder / "dev", namespace),
-                minimal(folder / "with", WITH_CLASSES, namespace),
-                minimal(folder / "without", WITHOUT_CLASSES, namespace),
+                minimal_project(folder / "with", WITH_CLASSES, namespace),
+                minimal_project(folder / "without", MINIMAL_PROGRAM, namespace),
             )
         ]
         seconds = [[preview(project) for project in projects] for _ in range(PAIRS)]
