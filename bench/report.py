@@ -87,7 +87,7 @@ def section(name: str, result: Mapping[str, Any]) -> Iterator[str]:
     """One benchmark: its method as its docstring tells it, its figures, its machine."""
     title, _, method = (ast.get_docstring(ast.parse((FOLDER / f"{name}.py").read_text())) or name).partition("\n")
     yield f"## {title.rstrip('.')}"
-    yield method.strip()
+    yield method.strip("\n")  # an indented line stays one: a command
     rows = [cells(figure) for figure in result["figures"]]
     header = ["figure", "value", "measured against", "ratio", "pairs", "goal"]
     used = [index for index in range(len(header)) if any(row[index] for row in rows)]

@@ -26,6 +26,8 @@ https://github.com/kubernetes-sigs/kwok/blob/v0.8.0/pkg/kwok/controllers/control
 """
 _POD_CIDR = "10.245.0.0/16"
 """Addresses that pods are said to have. Nothing answers there."""
+_DELETING_SECONDS = 240
+"""For a thousand nodes whose pods are being deleted too."""
 _OUR_STAGE = PACKAGE / "stages" / "pod-end.yaml"
 _NODES_PATH = "/api/v1/nodes"
 _LEASES_PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -46,13 +48,14 @@ def scale(cache: Cache, count: int) -> bool:
     Raises:
         DevclusterError: kwok does not start, or not all nodes get Ready.
     """
-    _record(cache).write_text(str(count))
+    _record(cache).write_text(str(max(count, recorded(cache))))  # until they are gone, `up` has to know of them
     if count and "kwok" not in namespace.running(cache):
         # It would wait until those that an earlier kwok holds expire, and nodes get lost meanwhile.
         Kubectl(cache)("delete", "--raw", f"{_LEASES_PATH}?{urlencode({'fieldSelector': f'metadata.name!={NODE}'})}")
         namespace.join(cache, _argv(cache), cache.logs / "kwok.log")
     _scale_nodes(cache, count)
     mapped = _scale_network(cache, count)
+    _record(cache).write_text(str(count))
     if not count and (pid := namespace.running(cache).get("kwok")):
         os.kill(pid, signal.SIGTERM)
     return mapped
@@ -97,10 +100,21 @@ def _scale_network(cache: Cache, count: int) -> bool:
 
 
 def _delete_surplus(cache: Cache, path: str, count: int) -> None:
-    """Delete what is numbered `count` or higher: in one request, for kubectl takes minutes to delete a thousand."""
+    """Delete what is numbered `count` or higher: in one request, for kubectl takes minutes to delete a thousand.
+
+    The API server gives a request one minute; what a busy one has not deleted by then is left to the next request.
+    """
     surplus = f"{simulated_nodes.SELECTOR},{simulated_nodes.INDEX_LABEL}>{count - 1}"
     selected = _selecting(surplus if count else simulated_nodes.SELECTOR)
-    Kubectl(cache)("delete", "--raw", f"{path}?{selected}", timeout=120)
+    deadline = time.monotonic() + _DELETING_SECONDS
+    while True:
+        try:
+            Kubectl(cache)("delete", "--raw", f"{path}?{selected}", timeout=120)
+            return
+        except DevclusterError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(1)
 
 
 def _selecting(selector: str) -> str:
