@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.jobs import Job, final_loss
+from tests.cluster.objects import wait_until
 from tests.cluster.recording import Worker
 
 EVERY = 10
@@ -64,8 +65,10 @@ def repeated_steps(gangs: Sequence[Gang]) -> list[int]:
 
 def assert_finished_as_if_undisturbed(job: Job, undisturbed: Worker) -> None:
     assert job.wait_for_end() == "Complete"
-    assert [worker.exit_code for worker in job.last_gang] == [0, 0]
-    loss, usual = final_loss(job.last_gang[0]), final_loss(undisturbed)
+    gang = job.last_gang
+    wait_until("the workers' ends are recorded", lambda: all(worker.exit_code is not None for worker in gang), 60)
+    assert [worker.exit_code for worker in gang] == [0, 0]
+    loss, usual = final_loss(gang[0]), final_loss(undisturbed)
     figure("over", final_loss=loss, undisturbed_loss=usual, restarts=job.restarts[0])
     assert loss == pytest.approx(usual, abs=NOISE)
     assert job.lab.recording.overlaps(job.name) == []

@@ -105,7 +105,7 @@ class Recording:
             try:
                 for event in kind_of("v1", "Pod").watch(namespace=self._namespace, timeout=5):
                     self._note(event["raw_object"])
-            except (ApiException, HTTPError):  # the API server may be down: some tests kill it
+            except (ApiException, HTTPError, ValueError):  # some tests kill the API server, in the middle of a line too
                 time.sleep(0.2)
 
     def follow_logs(self) -> None:
