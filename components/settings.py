@@ -219,10 +219,10 @@ def load() -> tuple[Settings, frozenset[str]]:
 
     Raises ConfigError naming every fault: unknown keys, wrong types and values, settings that contradict each other.
     """
-    everything = CONFIG.get()
-    if lines := misspelt_namespaces(everything, [pulumi.get_project(), *OTHER_NAMESPACES]):
+    project, everything = pulumi.get_project(), CONFIG.get()
+    if lines := misspelt_namespaces(everything, [project, *OTHER_NAMESPACES]):
         raise ConfigError(lines)
-    prefix = f"{pulumi.get_project()}:"
+    prefix = f"{project}:"
     config = {key.removeprefix(prefix): value for key, value in everything.items() if key.startswith(prefix)}
     secret = frozenset(key for key in config if pulumi.runtime.is_config_secret(prefix + key))
     return parse(config, prefix, secret), secret
