@@ -82,6 +82,7 @@ def _run(
     recovery.finish()
     seconds, totals = time.monotonic() - started, engine.last_totals
     progress.result(totals, _evaluate(engine, *test), seconds=seconds)
+    engine.barrier()  # nobody leaves before worker 0 has reported: it would take that for a crash
     return 0
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.cluster.jobs import Job, final_loss
-from tests.cluster.objects import wait_until
 from tests.cluster.recording import Worker
 
 EVERY = 10
@@ -66,7 +65,6 @@ def repeated_steps(gangs: Sequence[Gang]) -> list[int]:
 def assert_finished_as_if_undisturbed(job: Job, undisturbed: Worker) -> None:
     assert job.wait_for_end() == "Complete"
     gang = job.last_gang
-    wait_until("the workers' ends are recorded", lambda: all(worker.exit_code is not None for worker in gang), 60)
     assert [worker.exit_code for worker in gang] == [0, 0]
     loss, usual = final_loss(gang[0]), final_loss(undisturbed)
     figure("over", final_loss=loss, undisturbed_loss=usual, restarts=job.restarts[0])

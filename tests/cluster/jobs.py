@@ -154,8 +154,14 @@ class Job:
         client.CoreV1Api().create_namespaced_pod_eviction(pod["name"], pod["namespace"], eviction)
 
     def wait_for_end(self) -> str:
-        """Until the job is over; Complete or Failed."""
+        """Until the job is over and the end of every worker whose pod is there is recorded; Complete or Failed."""
+
+        def ends_are_recorded() -> bool:
+            ended = {worker.uid for worker in self.workers if worker.exit_code is not None}
+            return {pod["metadata"]["uid"] for pod in self.pods} <= ended
+
         wait_until(f"{self.name} is over", lambda: self.is_over, PATIENCE)
+        wait_until(f"the ends of {self.name}'s workers are recorded", ends_are_recorded)
         return "Complete" if "Complete" in self.conditions else "Failed"
 
     def remove(self) -> None:

@@ -1,10 +1,11 @@
 """Progress reaches the TrainJob's status as Trainer takes it, and never disturbs the training."""
 
 import json
+import os
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from ipaddress import IPv4Address
@@ -20,6 +21,9 @@ from kubeflow_trainer_api.models import (  # type: ignore[import-untyped]
     TrainerV1alpha1UpdateTrainJobStatusRequest,
 )
 from trainjob_status import CA_FILE, TOKEN_FILE, URL, TrainJobStatus
+
+from tests.trainer.batches import write_batches
+from tests.trainer.processes import finish_gang, start_gang
 
 
 def a_certificate(folder: Path) -> Path:
@@ -53,12 +57,14 @@ class Trainer:
     def __init__(self, certificate: Path) -> None:
         self.received: list[tuple[str | None, dict[str, Any]]] = []
         self.code = 200
+        self.before_answer: Callable[[dict[str, Any]], None] = lambda _: None
         trainer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 trainer.received.append((self.headers["Authorization"], body))
+                trainer.before_answer(body)
                 self.send_response(trainer.code)
                 self.end_headers()
                 self.wfile.write(b"{}" if trainer.code == 200 else b'{"message": "Forbidden"}')
@@ -178,6 +184,25 @@ def test_a_server_with_another_ca_is_not_trusted(
 def test_a_refusal_is_logged_with_its_reason(trainer: Trainer) -> None:
     trainer.code = 403
     assert_logged_once('403 Forbidden: {"message": "Forbidden"}')
+
+
+@pytest.mark.tensorflow
+@pytest.mark.timeout(300)
+def test_no_worker_leaves_while_worker_0_still_sends_its_last_report(trainer: Trainer, tmp_path: Path) -> None:
+    """It would stop sending heartbeats, and worker 0 would end a good run with the news of a crash."""
+    there: list[bool] = []
+
+    def dawdle(body: dict[str, Any]) -> None:
+        if body["trainerStatus"]["progressPercentage"] == 100:
+            time.sleep(3)
+            there.extend(worker.poll() is None for worker in gang)
+
+    trainer.before_answer = dawdle
+    data = write_batches(tmp_path / "cifar", train=48, test=10)
+    gate = {key: os.environ[key] for key in (URL, CA_FILE, TOKEN_FILE)}
+    gang = start_gang(2, DATA_DIR=str(data), EPOCHS="1", BATCH_SIZE="24", **gate)
+    assert [result.code for result in finish_gang(gang)] == [0, 0]
+    assert there[-2:] == [True, True]
 
 
 def assert_logged_once(reason: str) -> None:
