@@ -52,7 +52,7 @@ test-trainer: $(VENV)/dev ## real TensorFlow worker processes on loopback
 	$(VENV)/bin/pytest -m tensorflow
 
 test-cluster: $(VENV)/dev operators chromium ## the tests on the embedded cluster: Linux, root and Go
-	@$(ENV) pytest -m "cluster and not soak"
+	@$(ENV) pytest --durations=15 -m "cluster and not soak"
 
 soak: $(VENV)/dev operators ## the long chaos, re-run and replace tests, whose figures are in docs
 	@$(ENV) pytest -m soak -rP
