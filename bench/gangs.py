@@ -33,6 +33,19 @@ pulumi.CustomResource(
 )
 """
 """The least that starts the engine and the provider."""
+PLAIN_PROGRAM = """\
+import pulumi
+import yaml
+
+made = []
+for item in yaml.safe_load_all(open("objects.yaml")):
+    api, kind = item["apiVersion"], item["kind"]
+    token = f"kubernetes:{{api if '/' in api else 'core/' + api}}:{{kind}}"
+    made.append(
+        pulumi.CustomResource(token, kind, item, pulumi.ResourceOptions(version="{version}", depends_on=made[-1:]))
+    )
+"""
+"""The objects of a file, one after another, as `kubectl apply` makes them."""
 KUBECTL = "kubectl apply of the same objects"
 
 Objects = list[dict[str, Any]]
@@ -122,12 +135,28 @@ def with_pulumi(
 def with_kubectl(cluster: Cluster, objects: Objects, milestones: Milestones) -> list[float]:
     """A gang by `kubectl apply` of the same objects under other names."""
     with tempfile.TemporaryDirectory() as folder, cluster.namespace() as namespace:
-        old = next(item for item in objects if item["kind"] == "TrainJob")["metadata"]["namespace"]
-        file = Path(folder) / "objects.yaml"
-        file.write_text(yaml.safe_dump_all(objects).replace(old, namespace))
+        file = write_objects(Path(folder), objects, namespace)
         seconds = watched(lambda: tool("kubectl", "apply", "--filename", file), milestones(namespace))
         tool("kubectl", "delete", "--filename", file)
     return seconds
+
+
+def with_plain_pulumi(cluster: Cluster, objects: Objects, milestones: Milestones) -> list[float]:
+    """A gang by `pulumi up` of a program that declares the same objects under other names, and nothing besides."""
+    with tempfile.TemporaryDirectory() as folder, cluster.namespace() as namespace:
+        project = minimal_project(Path(folder), PLAIN_PROGRAM, namespace)
+        write_objects(project.folder, objects, namespace)
+        seconds = watched(lambda: pulumi_up(project), milestones(namespace))
+        project.destroy()
+    return seconds
+
+
+def write_objects(folder: Path, objects: Objects, namespace: str) -> Path:
+    """A manifest file with the objects of a program, as they would be in this namespace."""
+    old = next(item for item in objects if item["kind"] == "TrainJob")["metadata"]["namespace"]
+    file = folder / "objects.yaml"
+    file.write_text(yaml.safe_dump_all(objects).replace(old, namespace))
+    return file
 
 
 def minimal_project(folder: Path, program: str, namespace: str) -> Project:

@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,14 @@ from kubernetes import config
 from tests.cluster.objects import kind_of, listed
 from tests.launch import images as launch_images
 from tests.launch.fake_wandb import FakeWandb
+
+IMAGES = pytest.StashKey[Future[None]]()
+
+
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Begin with the images that tests to come need: the first time they take minutes, of downloads mostly."""
+    if any("images" in getattr(item, "fixturenames", ()) for item in session.items):
+        session.stash[IMAGES] = ThreadPoolExecutor(1).submit(launch_images.ensure)
 
 
 @pytest.fixture
@@ -23,9 +32,9 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWand
 
 
 @pytest.fixture(scope="session")
-def images() -> None:
+def images(request: pytest.FixtureRequest) -> None:
     """The images of the jobs and of the agent, in the embedded cluster."""
-    launch_images.ensure()
+    request.session.stash[IMAGES].result()
 
 
 @pytest.fixture
