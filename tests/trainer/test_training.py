@@ -47,6 +47,15 @@ def test_workers_together_train_as_one_process_would(workers: int, data: Path, a
 
 @pytest.mark.tensorflow
 @pytest.mark.timeout(300)
+def test_a_finished_worker_leaves_without_a_teardown_that_may_hang(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import atexit\natexit.register(print, 'teardown')\n")
+    result = finish(start("train.py", DATA_DIR=str(data), EPOCHS="1", PYTHONPATH=str(tmp_path)))
+    assert (result.code, result.summary["epochs"]) == (0, 1), result.errors
+    assert "teardown" not in result.output
+
+
+@pytest.mark.tensorflow
+@pytest.mark.timeout(300)
 def test_sigterm_to_one_worker_stops_all_after_the_same_step_and_they_resume_there(data: Path, tmp_path: Path) -> None:
     """Worker 0's checkpoints are enough: each worker has a folder of its own, as on nodes without shared storage."""
     env = {"DATA_DIR": str(data), "BATCH_SIZE": "24", "CHECKPOINT_DIR": f"{tmp_path}/{{index}}"}
