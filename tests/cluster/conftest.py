@@ -1,8 +1,9 @@
 """Fixtures of the tests on the embedded cluster. They refuse any other: some of them take a cluster's parts away."""
 
 import os
+import subprocess
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +19,21 @@ NODE = "devcluster"
 EPOCHS = 40
 """Epochs of the runs that are disturbed: about twenty seconds of training on two cores, after ten of starting up."""
 IMAGE = "localhost/tftrainer/tensorflow:2.21.0"
+EVIDENCE = (
+    "kubectl get trainjobs,jobsets,jobs,podgroups,queues,pods -A -o wide",
+    "kubectl get events -A --sort-by=.lastTimestamp",
+)
+"""What a failed test shows: afterwards its objects are gone."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "call" and report.failed and item.get_closest_marker("cluster"):
+        for command in EVIDENCE:
+            shown = subprocess.run(command.split(), capture_output=True, text=True, check=False)  # noqa: S603
+            report.sections.append((command, "\n".join(shown.stdout.splitlines()[-100:])))
+    return report
 
 
 @pytest.fixture(scope="session", autouse=True)

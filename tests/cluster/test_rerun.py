@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.conftest import MakeJob
 from tests.cluster.figures import figure
-from tests.cluster.jobs import Job
+from tests.cluster.jobs import PATIENCE, Job
 from tests.cluster.node import peers, signal_worker
 from tests.cluster.objects import wait_until
 
@@ -28,7 +28,7 @@ def rerun(job: Job, old_worker: str) -> None:
         signal_worker(before[1], signal.SIGSTOP)
     job.delete()
     job.apply()
-    wait_until("a new pod runs", lambda: bool({worker.uid for worker in job.gang} - old))
+    wait_until("a new pod runs", lambda: bool({worker.uid for worker in job.gang} - old), PATIENCE)
     still_there = len({pod["metadata"]["uid"] for pod in job.pods} & old)
     figure("delete and apply", old_worker=old_worker, old_pods_when_a_new_one_ran=still_there)
     assert still_there or old_worker == LEAVES, "the old pods were gone before they could be in the way"
