@@ -16,7 +16,7 @@ import yaml
 from kubernetes import client, config, dynamic
 from kubernetes.dynamic.exceptions import NotFoundError
 
-from components.kubernetes_object import PROVIDER_VERSION
+from components.kubernetes_object import PROVIDER_VERSION, type_token
 from tests.cluster.program import STACK, Program, Project
 
 JOB = "gang"
@@ -38,14 +38,11 @@ import pulumi
 import yaml
 
 made = []
-for item in yaml.safe_load_all(open("objects.yaml")):
-    api, kind = item["apiVersion"], item["kind"]
-    token = f"kubernetes:{{api if '/' in api else 'core/' + api}}:{{kind}}"
-    made.append(
-        pulumi.CustomResource(token, kind, item, pulumi.ResourceOptions(version="{version}", depends_on=made[-1:]))
-    )
+for token, item in yaml.safe_load(open("resources.yaml")):
+    options = pulumi.ResourceOptions(version="{version}", depends_on=made[-1:])
+    made.append(pulumi.CustomResource(token, item["kind"], item, options))
 """
-"""The objects of a file, one after another, as `kubectl apply` makes them."""
+"""The objects of a file, each with its type token, one after another, as `kubectl apply` makes them."""
 KUBECTL = "kubectl apply of the same objects"
 
 Objects = list[dict[str, Any]]
@@ -135,7 +132,8 @@ def with_pulumi(
 def with_kubectl(cluster: Cluster, objects: Objects, milestones: Milestones) -> list[float]:
     """A gang by `kubectl apply` of the same objects under other names."""
     with tempfile.TemporaryDirectory() as folder, cluster.namespace() as namespace:
-        file = write_objects(Path(folder), objects, namespace)
+        file = Path(folder) / "objects.yaml"
+        file.write_text(yaml.safe_dump_all(moved(objects, namespace)))
         seconds = watched(lambda: tool("kubectl", "apply", "--filename", file), milestones(namespace))
         tool("kubectl", "delete", "--filename", file)
     return seconds
@@ -145,18 +143,18 @@ def with_plain_pulumi(cluster: Cluster, objects: Objects, milestones: Milestones
     """A gang by `pulumi up` of a program that declares the same objects under other names, and nothing besides."""
     with tempfile.TemporaryDirectory() as folder, cluster.namespace() as namespace:
         project = minimal_project(Path(folder), PLAIN_PROGRAM, namespace)
-        write_objects(project.folder, objects, namespace)
+        resources = [[type_token(item["apiVersion"], item["kind"]), item] for item in moved(objects, namespace)]
+        (project.folder / "resources.yaml").write_text(yaml.safe_dump(resources))
         seconds = watched(lambda: pulumi_up(project), milestones(namespace))
         project.destroy()
     return seconds
 
 
-def write_objects(folder: Path, objects: Objects, namespace: str) -> Path:
-    """A manifest file with the objects of a program, as they would be in this namespace."""
+def moved(objects: Objects, namespace: str) -> Objects:
+    """The objects of a program, as they would be in this namespace."""
     old = next(item for item in objects if item["kind"] == "TrainJob")["metadata"]["namespace"]
-    file = folder / "objects.yaml"
-    file.write_text(yaml.safe_dump_all(objects).replace(old, namespace))
-    return file
+    there: Objects = json.loads(json.dumps(objects).replace(old, namespace))
+    return there
 
 
 def minimal_project(folder: Path, program: str, namespace: str) -> Project:

@@ -7,6 +7,7 @@ and end when the kubelet says that both pods run. What engine and provider take 
 program with one ConfigMap shows it in the same turn, is not counted against the program.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -42,15 +43,16 @@ def beyond(start: list[float], seconds: list[float]) -> list[float]:
 def main() -> None:
     """Measure and report."""
     cluster = Cluster()
+    milestones = functools.partial(all_run, cluster)
     ours: list[float] = []
     theirs: list[float] = []
     plain: list[float] = []
     start: list[float] = []
     for _ in range(PAIRS):
-        (seconds,), objects = with_pulumi(cluster, settings, lambda namespace: all_run(cluster, namespace))
+        (seconds,), objects = with_pulumi(cluster, settings, milestones)
         ours.append(seconds)
-        theirs += with_kubectl(cluster, objects, lambda namespace: all_run(cluster, namespace))
-        plain += with_plain_pulumi(cluster, objects, lambda namespace: all_run(cluster, namespace))
+        theirs += with_kubectl(cluster, objects, milestones)
+        plain += with_plain_pulumi(cluster, objects, milestones)
         start.append(minimal_pulumi_up(cluster))
     whole, without_start = "from pulumi up to all pods Running", "without engine's and provider's start"
     report_pairs(whole, "s", ours, KUBECTL, theirs)
