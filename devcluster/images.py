@@ -34,7 +34,7 @@ class Image:
     """What is copied from the cache, and where to."""
     folders: Sequence[oci.Folder] = ()
     trees: Sequence[Callable[[Path], None]] = ()
-    """Functions of `rootfs` that fill the folder they are given, lowest layer first."""
+    """Functions of `rootfs` that fill the folder they are given: Debian first, then Python packages for it."""
 
     def key(self) -> str:
         """Changes with whatever the image is built from."""
@@ -125,7 +125,10 @@ class ImageBuild:
         Raises:
             DevclusterError: a root filesystem could not be made.
         """
-        layers: list[oci.Layer] = [oci.Tree(self._tree(tree).result()) for tree in image.trees]
+        trees = [self._tree(tree).result() for tree in image.trees]
+        for tree in trees[1:]:
+            rootfs.compile_packages(trees[0], tree)
+        layers: list[oci.Layer] = [oci.Tree(tree) for tree in trees]
         files = [oci.File(artifact.path(self._cache), target) for artifact, target in image.files]
         if files or image.folders:
             layers.append([*files, *image.folders])

@@ -13,8 +13,11 @@ SUITE = "bookworm"
 PYTHON = "3.11"
 """Debian bookworm's Python, for which TensorFlow's wheels are chosen, whatever Python runs this."""
 REQUIREMENTS = PACKAGE / "tensorflow-image.txt"
-EDITION = "1"
+EDITION = "2"
 """Part of the images' keys: raise it when what is built here changes."""
+
+PACKAGES = Path("usr/local/lib") / f"python{PYTHON}" / "dist-packages"
+"""Where Debian's Python looks for what does not come from Debian."""
 
 _DEFAULT_MIRROR = "http://deb.debian.org/debian"
 _GLIBC = range(17, 36 + 1)
@@ -41,7 +44,7 @@ def tensorflow(folder: Path) -> None:
         DevclusterError: the packages could not be had.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    packages = folder / "usr/local/lib" / f"python{PYTHON}" / "dist-packages"
+    packages = folder / PACKAGES
     tags = ["manylinux2014_x86_64", *(f"manylinux_2_{minor}_x86_64" for minor in _GLIBC)]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--no-deps", "--only-binary=:all:"]
     platform = [f"--platform={tag}" for tag in tags]
@@ -49,6 +52,22 @@ def tensorflow(folder: Path) -> None:
     run([*pip, *platform, *version, "--target", packages, "--requirement", REQUIREMENTS])
     for useless in _unused(packages):
         shutil.rmtree(useless) if useless.is_dir() else useless.unlink()
+
+
+def compile_packages(base: Path, folder: Path) -> None:
+    """Compile the Python packages in `folder`, which is to lie over `base`, by the Python of `base`.
+
+    A pod could not keep what it compiles: each worker would compile TensorFlow anew, for twice as long as it takes to
+    import it. An image does not change, so nothing compares the modules with their sources either.
+
+    Raises:
+        DevclusterError: this machine does not allow to mount.
+    """
+    mounted = base / PACKAGES
+    mounted.mkdir(parents=True, exist_ok=True)
+    compileall = f"python3 -m compileall -qq --invalidation-mode unchecked-hash /{PACKAGES} || true"  # templates, tests
+    lines = 'mount --bind "$1" "$2"; chroot "$3" sh -c "$4"'
+    run(["unshare", "--mount", "sh", "-ec", lines, "sh", folder / PACKAGES, mounted, base, compileall])
 
 
 def _unused(packages: Path) -> Iterator[Path]:

@@ -38,21 +38,21 @@ def debian_with_torch(folder: Path) -> None:
         shutil.rmtree(folder / useless)
 
 
-def packages(folder: Path, requirements: Sequence[str]) -> None:
-    """Packages from PyPI, laid out to lie over Debian."""
-    target = folder / "usr/local/lib" / f"python{rootfs.PYTHON}" / "dist-packages"
+def packages(folder: Path, requirements: Sequence[str], base: Path) -> None:
+    """Packages from PyPI, laid out to lie over Debian in `base`."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--only-binary=:all:"]
     version = [
         f"--python-version={rootfs.PYTHON}",
         "--platform=manylinux2014_x86_64",
         "--platform=manylinux_2_28_x86_64",
     ]
-    run([*pip, *version, "--target", target, *requirements])
+    run([*pip, *version, "--target", folder / rootfs.PACKAGES, *requirements])
+    rootfs.compile_packages(base, folder)
 
 
 def training_image(scratch: Path) -> tuple[list[oci.Layer], oci.Config]:
     debian_with_torch(scratch / "debian")
-    packages(scratch / "packages", CLIENT)
+    packages(scratch / "packages", CLIENT, scratch / "debian")
     trees = (oci.Tree(scratch / "debian"), oci.Tree(scratch / "packages"))
     return [*trees, [oci.File(SCRIPT, SCRIPT_IN_IMAGE)]], oci.Config(
         entrypoint=["/usr/bin/python3", "-u", SCRIPT_IN_IMAGE]
@@ -61,7 +61,7 @@ def training_image(scratch: Path) -> tuple[list[oci.Layer], oci.Config]:
 
 def agent_image(scratch: Path) -> tuple[list[oci.Layer], oci.Config]:
     rootfs.debian(scratch / "debian")
-    packages(scratch / "packages", AGENT)
+    packages(scratch / "packages", AGENT, scratch / "debian")
     trees = (oci.Tree(scratch / "debian"), oci.Tree(scratch / "packages"))
     entrypoint = ["/usr/bin/python3", "-u", "-m", "wandb", "launch-agent"]
     return [*trees, [oci.Folder(AGENT_HOME, 0o1777)]], oci.Config(entrypoint=entrypoint, env=[f"HOME={AGENT_HOME}"])
