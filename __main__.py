@@ -1,5 +1,6 @@
 """Distributed TensorFlow on Kubeflow Trainer v2: scripts, queue, runtime and job, from the stack's settings."""
 
+import asyncio
 import signal
 
 import pulumi
@@ -8,6 +9,7 @@ from components import preflight, stack
 from components import settings as config
 from components.faults import ConfigError, stop
 from components.kubeconfig import Kubeconfig, require_reachable
+from components.kubernetes_object import start_provider
 from components.network import GangNetworkPolicy
 from components.tensorboard import TensorBoard
 from components.train_job import TrainJob
@@ -16,11 +18,29 @@ from components.training_runtime import TensorFlowRuntime
 from components.volcano_queue import VolcanoQueue
 
 
-def main() -> None:
-    settings, secret = config.load()
+async def main() -> None:
+    try:
+        settings, secret = config.load()
+        await require_ready(settings)
+        declare(settings, secret)
+    except ConfigError as error:
+        stop(error.lines)
+
+
+async def require_ready(settings: config.Settings) -> None:
+    """Ask the cluster whether it has what the stack needs; meanwhile the provider starts."""
     kubeconfig = Kubeconfig.of_stack()
     require_reachable(kubeconfig)
-    preflight.require_ready(kubeconfig, settings, f"{pulumi.get_project()}:")
+    asks = asyncio.to_thread(preflight.require_ready, kubeconfig, settings, f"{pulumi.get_project()}:")
+    await asyncio.gather(start_provider(), asks)
+
+
+def declare(settings: config.Settings, secret: frozenset[str]) -> None:
+    """Register what the settings ask for, and export where to look."""
+    if settings.launch.enabled:
+        from components import launch  # what it imports takes a second
+
+        launch_key = launch.ready_key()
     runtime: pulumi.Input[str] = stack.runtime_name(settings)
     scripts: pulumi.Input[str] | None = None
     # A stack without a job is there for the jobs of others, and `pulumi destroy` would not ask them.
@@ -48,9 +68,7 @@ def main() -> None:
         TensorBoard("tensorboard", stack.tensorboard_args(settings))
 
     if settings.launch.enabled:
-        from components import launch  # what it imports takes a second
-
-        for name, value in launch.deploy(settings.launch).items():
+        for name, value in launch.deploy(settings.launch, launch_key).items():
             pulumi.export(name, value)
 
     if settings.trains:
@@ -62,7 +80,4 @@ def main() -> None:
 
 # When an update fails, the engine interrupts a program that still waits; Python would print tracebacks about it.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-try:
-    main()
-except ConfigError as error:
-    stop(error.lines)
+pulumi.run(main)

@@ -5,6 +5,7 @@ every preview 0.35 s, and its CustomResource does not expose the `status` that t
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -30,6 +31,18 @@ class KubernetesObject(pulumi.CustomResource):
             name,
             {"status": None, **manifest},
             pulumi.ResourceOptions.merge(pulumi.ResourceOptions(version=PROVIDER_VERSION), opts),
+        )
+
+
+async def start_provider() -> None:
+    """Have the engine start the Kubernetes provider now, not at the first object, which then finds it ready.
+
+    Starting takes the provider about a second. A function of the provider is what makes it start; this one asks
+    nothing of the cluster. What a provider that cannot start has to say, it says at the first object.
+    """
+    with suppress(Exception):  # the SDK raises no narrower one
+        await pulumi.runtime.invoke_async(
+            "kubernetes:yaml:decode", {"text": ""}, pulumi.InvokeOptions(version=PROVIDER_VERSION)
         )
 
 

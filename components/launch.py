@@ -14,14 +14,19 @@ from components.launch_settings import LaunchAgentSettings, LaunchSettings, queu
 from components.volcano_job import as_json
 
 
-def deploy(launch: LaunchSettings) -> dict[str, pulumi.Input[str]]:
-    """Register queue and agent, and return the stack's outputs of them.
+def ready_key() -> pulumi.Output[str]:
+    """The API key, to be had before anything is registered: what has been registered is made, whatever fails later.
 
-    Raises ConfigError when the API key is not set, or is not encrypted. A preview without a key only warns, so that
-    everything else can be looked at without an account.
+    Raises ConfigError when the key is not set or not encrypted, or W&B's client is not installed. A preview only warns
+    of what is missing, so that everything else can be looked at without an account.
     """
     key = api_key()
     require_client()
+    return key
+
+
+def deploy(launch: LaunchSettings, key: pulumi.Output[str]) -> dict[str, pulumi.Input[str]]:
+    """Register queue and agent, and return the stack's outputs of them."""
     template, variables = queue_template(launch.queue)
     queue = LaunchQueue(
         "launch-queue",

@@ -8,7 +8,7 @@ import pytest
 
 from components import launch
 from components.faults import ConfigError
-from components.launch import deploy
+from components.launch import deploy, ready_key
 from components.launch_settings import LaunchSettings, launch_clashes, queue_template
 from components.volcano_job import as_json
 from tests.launch.builders import a_hardened_template, a_plain_job, a_template
@@ -112,7 +112,7 @@ def deployed(key: str | None, preview: bool = False, secret: bool = True, **sect
     def program() -> None:
         if key:
             pulumi.runtime.set_all_config({"wandb:apiKey": key}, ["wandb:apiKey"] if secret else [])
-        for name, value in deploy(settings(**section)).items():
+        for name, value in deploy(settings(**section), ready_key()).items():
             pulumi.export(name, value)
 
     return run(program, preview=preview)
@@ -144,7 +144,7 @@ def test_without_wandbs_client_everything_can_be_previewed(monkeypatch: pytest.M
     assert "Release" in deployed(KEY, preview=True).kinds
 
 
-def test_up_without_wandbs_client_stops_before_anything_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_up_needs_wandbs_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"W&B Launch needs W&B's client: pip install wandb==0\.31\.0"):
         deployed(KEY)
@@ -171,7 +171,7 @@ def test_without_a_key_everything_can_be_previewed() -> None:
         ),
     ],
 )
-def test_up_stops_before_anything_is_registered(key: str | None, secret: bool, want: str) -> None:
+def test_up_needs_an_encrypted_key(key: str | None, secret: bool, want: str) -> None:
     with pytest.raises(ConfigError) as failure:
         deployed(key, secret=secret)
     assert failure.value.lines == [want]

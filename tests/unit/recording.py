@@ -13,6 +13,8 @@ from pulumi.runtime import mocks, rpc
 from pulumi.runtime.settings import ROOT, SETTINGS
 
 PROJECT, STACK = "tftrainer", "unit"
+FUNCTIONS: dict[str, dict[Any, Any]] = {"kubernetes:yaml:decode": {}}
+"""What the providers' functions return: the one by which the provider is started. The program needs no other."""
 
 
 @dataclass
@@ -34,8 +36,8 @@ class Registered:
 class RecordingMonitor(mocks.MockMonitor):
     """Remembers every request; `statuses` are what the cluster answers, by kind."""
 
-    def __init__(self, statuses: Mapping[str, Any]) -> None:
-        super().__init__(_Answers(statuses))
+    def __init__(self, statuses: Mapping[str, Any] | None = None) -> None:
+        super().__init__(_Answers(statuses or {}))
         self.registered: dict[str, Registered] = {}
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802  the engine's name
@@ -64,7 +66,7 @@ class _Answers(mocks.Mocks):
         return id_, {**args.inputs, "metadata": metadata, "status": self.statuses.get(kind)}
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
-        raise AssertionError(f"the program calls {args.token}, and needs no function of any provider")
+        return FUNCTIONS[args.token], []
 
 
 def drawn(name: str, inputs: Mapping[str, Any]) -> str:
@@ -106,9 +108,13 @@ def run(
     secret: list[str] | None = None,
     preview: bool = False,
     statuses: Mapping[str, Any] | None = None,
+    monitor: RecordingMonitor | None = None,
 ) -> Run:
-    """Run a program against the mocks; config values are given as Python values."""
-    monitor = RecordingMonitor(statuses or {})
+    """Run a program against the mocks; config values are given as Python values.
+
+    A monitor of one's own also tells what a program registered that fails.
+    """
+    monitor = monitor or RecordingMonitor(statuses)
     with _fresh_event_loop() as loop:
         ROOT.set(None)
         mocks.set_mocks(monitor.mocks, project=PROJECT, stack=STACK, preview=preview, monitor=monitor)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from components import diagnosis, kubeconfig, launch, preflight
-from tests.unit.recording import Registered, Run, run
+from tests.unit.recording import RecordingMonitor, Registered, Run, run
 
 ROOT = Path(__file__).parents[2]
 COMPLETE = {"TrainJob": {"conditions": [{"type": "Complete", "status": "True"}]}}
@@ -240,12 +240,28 @@ def test_a_tensorboard_shows_the_namespaces_logs() -> None:
 
 
 def test_launch_is_a_part_of_the_stack_when_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "deploy", lambda section: {"launchQueue": section.queue.name})
+    monkeypatch.setattr(launch, "ready_key", lambda: "key")
+    monkeypatch.setattr(launch, "deploy", lambda section, key: {"launchQueue": section.queue.name})
     assert "launchQueue" not in a_run().stack_outputs
     section = {"enabled": True, "entity": "team"}
     assert a_run(launch=section).stack_outputs["launchQueue"] == "volcano-ddp"
     alone = a_run(launch=section, runtime={"create": False}, job={"enabled": False})
     assert alone.stack_outputs == {"launchQueue": "volcano-ddp"}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param({"launch": {"enabled": True, "entity": "team"}}, id="W&B Launch without a key"),
+        pytest.param({"script": "nowhere.py"}, id="a script that is not there"),
+        pytest.param({"numNodes": 0}, id="a wrong setting"),
+    ],
+)
+def test_a_fault_is_found_before_anything_is_registered(config: dict[str, Any]) -> None:
+    monitor = RecordingMonitor()
+    with pytest.raises(SystemExit):
+        run(program, config, monitor=monitor)
+    assert [one.kind for one in monitor.registered.values()] == ["Stack"]
 
 
 def test_what_costs_a_preview_time_is_imported_only_when_it_is_used() -> None:
