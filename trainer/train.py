@@ -6,38 +6,40 @@ All workers print the same loss after each epoch; worker 0 prints the result as 
 
 import os
 import sys
+import traceback
+from typing import NoReturn
 
-from env_settings import EXIT_BAD_INPUT, InputError
+from env_settings import EXIT_BAD_INPUT, EXIT_FAILURE, InputError
 from stop_signal import StopSignal
 from train_settings import Settings
 
 
-def main() -> int:
-    """Run the training; returns the exit code."""
+def main() -> None:
+    """Run the training and end the process."""
     stop = StopSignal()  # before numpy and TensorFlow are loaded
     try:
         settings = Settings.from_environment()
         from cifar10 import load_cifar10_local
 
         data = load_cifar10_local(settings.data_dir)
-        from train_run import run  # TensorFlow takes seconds to load: only once the input is good
+        from train_run import Training  # TensorFlow takes seconds to load: only once the input is good
 
-        return run(settings, *data, stop)
+        training = Training(settings, *data, stop)
+        leave(training.run())
     except InputError as error:
-        print(f"train: {error}", file=sys.stderr, flush=True)
-        return EXIT_BAD_INPUT
+        print(f"train: {error}", file=sys.stderr)
+        leave(EXIT_BAD_INPUT)
+    except Exception:  # the others wait until this worker is gone
+        traceback.print_exc()
+        leave(EXIT_FAILURE)
 
 
-def leave(code: int) -> None:
-    """End the process at once.
-
-    TensorFlow's own teardown may wait for a peer that has left already, until the coordination service takes that one
-    for crashed and says so, 10 s later, in the log of a good run.
-    """
+def leave(code: int) -> NoReturn:
+    """End the process at once, without TensorFlow's own teardown: see Training."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
 if __name__ == "__main__":
-    leave(main())
+    main()

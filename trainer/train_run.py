@@ -1,7 +1,6 @@
 """One training run, from the first step, or the last checkpoint, to the result."""
 
 import time
-from dataclasses import dataclass
 
 import tensorflow as tf  # type: ignore[import-untyped]
 from cifar10 import Images, Labels
@@ -26,71 +25,73 @@ other one's eviction, which would not count if this one were the first to fail."
 Examples = tuple[Images, Labels]
 
 
-@dataclass
-class Reached:
-    """How far this process has come."""
+class Training:
+    """One run, and all that TensorFlow makes for it.
 
-    step: int | None = None
-    """The last step that all workers have done; None before it is known where to begin."""
+    To be kept until the process has ended: some of TensorFlow's destructors wait, for up to 30 s, and a worker that has
+    left meanwhile is taken for crashed by the others, who say so in the log of a good run.
+    """
 
-    def __str__(self) -> str:
-        return "" if self.step is None else f" after step {self.step}"
+    def __init__(self, settings: Settings, training: Examples, test: Examples, stop: StopSignal) -> None:
+        self._settings = settings
+        self._training, self._test = training, test
+        self._stop = stop
+        self._step: int | None = None
+        """The last step that all workers have done; None before it is known where to begin."""
 
+    def run(self) -> int:
+        """Train, evaluate, report; returns the exit code."""
+        try:
+            self._engine = Engine(make_strategy(), self._settings)
+            code = self._train()
+        except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
+            # All see it at once when a worker dies. The reason is in the log of the one that died.
+            after = "" if self._step is None else f" after step {self._step}"
+            say(f"lost another worker{after}: {str(error).splitlines()[0]}")
+            self._stop.wait(LAST)
+            return EXIT_SIGTERM if self._stop.requested else EXIT_FAILURE
+        time.sleep(LINGER)
+        return code
 
-def run(settings: Settings, training: Examples, test: Examples, stop: StopSignal) -> int:
-    """Train, evaluate, report; returns the exit code."""
-    reached = Reached()
-    try:
-        engine = Engine(make_strategy(), settings)
-        code = _run(engine, settings, training, test, stop, reached)
-    except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
-        # All see it at once when a worker dies. The reason is in the log of the one that died.
-        say(f"lost another worker{reached}: {str(error).splitlines()[0]}")
-        stop.wait(LAST)
-        return EXIT_SIGTERM if stop.requested else EXIT_FAILURE
-    time.sleep(LINGER)
-    return code
+    def _train(self) -> int:
+        engine, settings = self._engine, self._settings
+        schedule = engine.schedule(len(self._training[0]), shuffled=True)
+        total = settings.epochs * schedule.steps_per_epoch
+        say(
+            f"worker {engine.worker} of {engine.workers}: {schedule.examples} examples, {settings.epochs} epochs, "
+            f"{total} steps of {schedule.global_batch}"
+        )
+        self._recovery = recovery = Recovery(engine, settings, schedule)
+        done = self._step = recovery.resume()
+        started = time.monotonic()
+        self._progress = progress = Progress(
+            settings, schedule, worker=engine.worker, workers=engine.workers, done=done
+        )
+        ballot = StopBallot(engine, self._stop, first_step=done + 1)
+        self._batches = engine.batches(*self._training, schedule, range(done, total))
+        for step in range(done + 1, total + 1):
+            engine.train(self._batches)
+            self._step = step
+            if step % schedule.steps_per_epoch == 0:
+                progress.epoch(step, engine.totals())
+            stopping = step < total and ballot.stop_after(step)
+            recovery.save_after(step, at_once=stopping or step == total)
+            if stopping:
+                say(f"stopped by SIGTERM after step {step} of {total}")
+                engine.barrier()  # nobody leaves before worker 0 has saved
+                self._stop.wait(TOLD)
+                return EXIT_SIGTERM
+        recovery.finish()
+        seconds, totals = time.monotonic() - started, engine.last_totals
+        progress.result(totals, self._evaluate(), seconds=seconds)
+        engine.barrier()  # nobody leaves before worker 0 has reported: it would take that for a crash
+        return 0
 
-
-def _run(
-    engine: Engine, settings: Settings, training: Examples, test: Examples, stop: StopSignal, reached: Reached
-) -> int:
-    schedule = engine.schedule(len(training[0]), shuffled=True)
-    total = settings.epochs * schedule.steps_per_epoch
-    say(
-        f"worker {engine.worker} of {engine.workers}: {schedule.examples} examples, {settings.epochs} epochs, "
-        f"{total} steps of {schedule.global_batch}"
-    )
-    recovery = Recovery(engine, settings, schedule)
-    done = reached.step = recovery.resume()
-    started = time.monotonic()
-    progress = Progress(settings, schedule, worker=engine.worker, workers=engine.workers, done=done)
-    ballot = StopBallot(engine, stop, first_step=done + 1)
-    batches = engine.batches(*training, schedule, range(done, total))
-    for step in range(done + 1, total + 1):
-        engine.train(batches)
-        reached.step = step
-        if step % schedule.steps_per_epoch == 0:
-            progress.epoch(step, engine.totals())
-        stopping = step < total and ballot.stop_after(step)
-        recovery.save_after(step, at_once=stopping or step == total)
-        if stopping:
-            say(f"stopped by SIGTERM after step {step} of {total}")
-            engine.barrier()  # nobody leaves before worker 0 has saved
-            stop.wait(TOLD)
-            return EXIT_SIGTERM
-    recovery.finish()
-    seconds, totals = time.monotonic() - started, engine.last_totals
-    progress.result(totals, _evaluate(engine, *test), seconds=seconds)
-    engine.barrier()  # nobody leaves before worker 0 has reported: it would take that for a crash
-    return 0
-
-
-def _evaluate(engine: Engine, images: Images, labels: Labels) -> Totals:
-    """The totals over the test examples, each worker taking its share."""
-    schedule = engine.schedule(len(images), shuffled=False)
-    steps = range(schedule.steps_per_epoch)
-    batches = engine.batches(images, labels, schedule, steps)
-    for _ in steps:
-        engine.test(batches)
-    return engine.totals()
+    def _evaluate(self) -> Totals:
+        """The totals over the test examples, each worker taking its share."""
+        schedule = self._engine.schedule(len(self._test[0]), shuffled=False)
+        steps = range(schedule.steps_per_epoch)
+        self._test_batches = self._engine.batches(*self._test, schedule, steps)
+        for _ in steps:
+            self._engine.test(self._test_batches)
+        return self._engine.totals()

@@ -53,7 +53,7 @@ class Job:
     def attempt(self, *, stop_after: int = NEVER, epochs: int = 4, batch: int = 16, every: int = 5) -> tuple[int, str]:
         """Its exit code and its log."""
         import stop_ballot
-        from train_run import run
+        from train_run import Training
 
         self._capfd.readouterr()
         settings = Settings(epochs, batch, 0.002, 0, str(self._data), str(self.folder), every, "")
@@ -61,7 +61,7 @@ class Job:
             patch.setenv("CHECKPOINT_DIR", str(self.folder))
             patch.setattr("train_run.LINGER", 0)
             patch.setattr(stop_ballot, "EVERY", 0)  # a ballot after each step
-            code = run(settings, *load_cifar10_local(self._data), StopsAfter(stop_after))
+            code = Training(settings, *load_cifar10_local(self._data), StopsAfter(stop_after)).run()
         return code, self._capfd.readouterr().out
 
     def checkpoints(self) -> list[int]:
@@ -88,7 +88,7 @@ def undisturbed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[st
 
         patch.setattr(train_run, "LINGER", 0)
         settings = Settings(4, 16, 0.002, 0, str(data), "", 5, "")
-        assert train_run.run(settings, *load_cifar10_local(data), StopsAfter(NEVER)) == 0
+        assert train_run.Training(settings, *load_cifar10_local(data), StopsAfter(NEVER)).run() == 0
     return results("\n".join(lines))
 
 
@@ -115,7 +115,7 @@ def test_whoever_stops_for_another_worker_waits_to_be_told_itself(data: Path) ->
 
     stop = StopsAfter(0)
     settings = Settings(4, 16, 0.002, 0, str(data), "", 5, "")
-    assert train_run.run(settings, *load_cifar10_local(data), stop) == EXIT_SIGTERM
+    assert train_run.Training(settings, *load_cifar10_local(data), stop).run() == EXIT_SIGTERM
     assert stop.waited == [train_run.TOLD]
 
 
