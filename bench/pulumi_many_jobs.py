@@ -36,6 +36,7 @@ ROUNDS = 5
 """Of the program's own share."""
 COMMANDS = ("preview of a new stack", "pulumi up", "preview with no changes")
 PROGRAM = f"""
+import gc
 import sys
 
 import pulumi
@@ -47,6 +48,7 @@ from components.train_job import TrainJob
 from components.trainer_scripts import TrainerScripts
 from components.training_runtime import TensorFlowRuntime
 
+gc.disable()  # as in examples/sweep
 config = pulumi.Config()
 namespace = config.require("namespace")
 scripts = TrainerScripts("scripts", {{"namespace": namespace}})

@@ -1,5 +1,6 @@
 """A copy of the program with a stack of its own, driven as a user drives it: edit the stack config, `pulumi up`."""
 
+import compileall
 import os
 import shutil
 import subprocess
@@ -138,7 +139,8 @@ class Program(Project):
         for name in PROGRAM:
             source = PROJECT / name
             if source.is_dir():
-                shutil.copytree(source, project / name, ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
+                compileall.compile_dir(source, quiet=1)  # as it is after a user's first command
+                shutil.copytree(source, project / name, ignore=shutil.ignore_patterns(".*_cache"))
             else:
                 shutil.copy(source, project / name)
         (project / ".venv").symlink_to(PROJECT / ".venv")
