@@ -81,10 +81,11 @@ $(VENV)/uv:
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check uv==0.13.9
 	@touch $@
 
+# Compiled, because where PYTHONDONTWRITEBYTECODE is set every `pulumi up` would compile all that it imports.
 $(VENV)/run: requirements.lock | $(VENV)/uv
-	@$(VENV)/bin/uv pip install --quiet --python $(PYTHON) --require-hashes -r $<
+	@$(VENV)/bin/uv pip install --quiet --compile-bytecode --python $(PYTHON) --require-hashes -r $<
 	@touch $@
 
 $(VENV)/dev: requirements-dev.lock $(VENV)/run
-	@$(VENV)/bin/uv pip install --quiet --python $(PYTHON) --require-hashes -r $<
+	@$(VENV)/bin/uv pip install --quiet --compile-bytecode --python $(PYTHON) --require-hashes -r $<
 	@touch $@
