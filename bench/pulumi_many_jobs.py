@@ -9,8 +9,9 @@ large stack as in a small one; what a stack without jobs takes is subtracted fro
 
 Pulumi's engine puts the whole state together anew at every step, in a preview too, which grows with the square of the
 number of resources, whatever the program ([pulumi#10668](https://github.com/pulumi/pulumi/issues/10668)). What is said
-of growth was therefore measured with PULUMI_SKIP_CHECKPOINTS=true, and beside it stands the same without. (In previews
-the variable is always safe, in updates it is not: a killed one would leave no state.)
+of growth was therefore measured with PULUMI_SKIP_CHECKPOINTS=true, and for the smallest size beside it stands the same
+without. (In previews the variable is always safe, in updates it is not: a killed one would leave no state.) With
+checkpoints, `pulumi up` of 500 jobs took 19 minutes, 2.3 s for each.
 
 The program's own share (settings read and checked, arguments made, manifests built) is measured without an engine.
 """
@@ -138,9 +139,8 @@ def report_growth(sizes: list[int], bare: dict[int, list[float]], checkpointed: 
                 bare[smallest][index],
                 goal="linear: at most 1.25 times",
             )
-        for jobs in sorted(sizes):
-            name = f"{command} with the engine's checkpoints, for each of {jobs} jobs"
-            report_job(name, checkpointed[jobs][index], "without", bare[jobs][index])
+        name = f"{command} with the engine's checkpoints, for each of {smallest} jobs"
+        report_job(name, checkpointed[smallest][index], "without", bare[smallest][index])
 
 
 def report_job(name: str, seconds: float, peer: str, theirs: float, **more: str) -> None:
@@ -152,7 +152,7 @@ def main(sizes: list[int]) -> None:
     """Measure and report, for these numbers of jobs."""
     report_own_share(max(sizes))
     cluster = Cluster()
-    report_growth(sizes, measured(cluster, sizes, **NO_CHECKPOINTS), measured(cluster, sizes))
+    report_growth(sizes, measured(cluster, sizes, **NO_CHECKPOINTS), measured(cluster, [min(sizes)]))
 
 
 if __name__ == "__main__":

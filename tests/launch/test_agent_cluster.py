@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -87,16 +88,25 @@ def test_the_world_follows_the_replicas(server: FakeWandb, namespace: str, tmp_p
     three = tmp_path / "three-workers.json"
     template = a_hardened_template(replicas=3, namespace=namespace, env={"STEP_SECONDS": "0.1"})
     three.write_text(json.dumps({"kubernetes": template}))
-    for options, workers in (
-        ((), 1),
-        (("--set-var", "workers=3"), 3),
-        (("--set-var", "workers=1"), 1),
-        (("--resource-args", str(three)), 3),
-        ((), 1),
-    ):
-        job = job_of(server, namespace, launch(server, tmp_path, *options))
+
+    def check(item: str, workers: int) -> None:
+        job = job_of(server, namespace, item)
         assert {rank[1] for rank in job.wait_for_ranks(workers + 1).values()} == {workers + 1}
         assert job.wait_for(*FINAL) == "Completed"
+
+    with ThreadPoolExecutor() as pool:
+        checks = [
+            pool.submit(check, launch(server, tmp_path, *options), workers)
+            for options, workers in (
+                ((), 1),
+                (("--set-var", "workers=3"), 3),
+                (("--set-var", "workers=1"), 1),
+                (("--resource-args", str(three)), 3),
+                ((), 1),
+            )
+        ]
+        for each in checks:
+            each.result()
 
 
 def test_a_stopped_run_leaves_the_cluster(server: FakeWandb, namespace: str, tmp_path: Path) -> None:
