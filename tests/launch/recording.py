@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 
-import pulumi
 from pulumi.runtime import mocks
-from pulumi.runtime.settings import ROOT
 
-from tests.unit.recording import PROJECT, STACK, RecordingMonitor, Run, _fresh_event_loop
+from tests.unit import recording
+from tests.unit.recording import RecordingMonitor, Run
 
 
 class _Echo(mocks.Mocks):
@@ -18,12 +17,6 @@ class _Echo(mocks.Mocks):
 
 
 def run(program: Callable[[], None], preview: bool = False) -> Run:
-    monitor = RecordingMonitor({})
+    monitor = RecordingMonitor()
     monitor.mocks = _Echo()
-    with _fresh_event_loop() as loop:
-        ROOT.set(None)
-        mocks.set_mocks(monitor.mocks, project=PROJECT, stack=STACK, preview=preview, monitor=monitor)
-        ROOT.set(None)
-        pulumi.runtime.set_all_config({})
-        loop.run_until_complete(pulumi.runtime.run_in_stack(program))
-    return Run(list(monitor.registered.values()))
+    return recording.run(program, preview=preview, monitor=monitor)
