@@ -83,7 +83,7 @@ BINARIES = (
     _containerd("containerd"),
     _containerd("containerd-shim-runc-v2"),
     _containerd("ctr"),
-    Binary("coredns", Tool("coredns"), "github.com/coredns/coredns"),
+    Binary("coredns", Tool("coredns"), "."),
     Binary("kube-router", Tool("kube-router"), "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"),
     Binary("jobset-controller", Tool("jobset"), "sigs.k8s.io/jobset"),
     Binary("trainer-controller-manager", Tool("trainer"), f"{_TRAINER}/cmd/trainer-controller-manager"),

@@ -4,7 +4,11 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from devcluster import checks
 from devcluster.builds import GO_FLAGS, LINKER_FLAGS, Artifact, Binary, Copy, Extract, Keys, Module, PulumiPlugin, Tool
@@ -12,14 +16,19 @@ from devcluster.commands import run
 from devcluster.errors import DevclusterError
 from devcluster.paths import TOOLS, Cache
 
+SELDOM_RUN = "github.com/pulumi/pulumi-kubernetes/sdk/v4/..."
+"""Generated code that takes long to compile, more than half of the Kubernetes provider's time: not for its speed."""
+
 
 class GoBuild:
-    """One run of builds. Go's own caches are kept between its steps, and dropped by `drop_go_caches`."""
+    """One run of builds, in a `with` block. Go's own caches are kept between its steps; `drop_go_caches` drops them.
 
-    def __init__(self, cache: Cache) -> None:
+    While something is compiled, the modules of what comes after it are downloaded.
+    """
+
+    def __init__(self, cache: Cache, artifacts: Sequence[Artifact]) -> None:
         self._cache = cache
         self._keys = Keys(cache)
-        self._prepared: set[str] = set()
         temporary = cache.build / "tmp"
         temporary.mkdir(parents=True, exist_ok=True)
         self._env = {
@@ -35,14 +44,25 @@ class GoBuild:
             "GOTMPDIR": str(temporary),
             "GOWORK": "off",
         }
+        self._downloads = ThreadPoolExecutor(1)
+        self._folders = {
+            tool: self._downloads.submit(self._prepare, tool, _packages(artifacts, tool))
+            for tool in dict.fromkeys(artifact.tool for artifact in artifacts)
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._downloads.shutdown(cancel_futures=True)
 
     def make(self, artifact: Artifact) -> None:
-        """Build or copy `artifact` into the cache.
+        """Build or copy `artifact`, one of those of this run, into the cache.
 
         Raises:
             DevclusterError: a module could not be downloaded, or Go failed.
         """
-        folder = self._prepare(artifact.tool)
+        folder = self._folders[artifact.tool].result()
         if isinstance(artifact, Extract):
             self._extract(artifact, folder)
         else:
@@ -53,8 +73,8 @@ class GoBuild:
         target, scratch = binary.path(self._cache), self._cache.build / binary.name
         linker_flags = f"{LINKER_FLAGS} {binary.linker_flags}".strip()
         # The linker would drop the debugging information, which takes the compiler long to make.
-        no_debugging = "-gcflags=all=-dwarf=false"
-        self._go(folder, "build", no_debugging, "-ldflags", linker_flags, "-o", scratch, binary.package)
+        compiler_flags = ["-gcflags=all=-dwarf=false", f"-gcflags={SELDOM_RUN}=-dwarf=false -l"]
+        self._go(folder, "build", *compiler_flags, "-ldflags", linker_flags, "-o", scratch, binary.package)
         if isinstance(binary, PulumiPlugin):
             _install(self._cache, binary, scratch)
             scratch.unlink()
@@ -68,15 +88,15 @@ class GoBuild:
         if extract.executable:
             target.chmod(0o755)
 
-    def _prepare(self, tool: Tool) -> Path:
-        """A build folder: the tool's, and what its sources need from modules."""
+    def _prepare(self, tool: Tool, packages: Sequence[str]) -> Path:
+        """A build folder: the tool's, and what its sources need from modules; the modules are in the cache then."""
         folder = self._cache.build / "tools" / tool.name
-        if tool.name not in self._prepared:
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(TOOLS / tool.name, folder)
-            for copy in tool.copies:
-                self._copy(copy, folder, folder / copy.target)
-            self._prepared.add(tool.name)
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(TOOLS / tool.name, folder)
+        for copy in tool.copies:
+            self._copy(copy, folder, folder / copy.target)
+        if packages:
+            self._go(folder, "list", "-deps", *packages)  # `go mod download` would take what the tests need as well
         return folder
 
     def _copy(self, copy: Copy, folder: Path, target: Path) -> None:
@@ -105,9 +125,14 @@ class GoBuild:
         return run(["go", *args], cwd=folder, env=self._env)
 
 
+def _packages(artifacts: Sequence[Artifact], tool: Tool) -> list[str]:
+    """What is to be built of the tool."""
+    return [one.package for one in artifacts if isinstance(one, Binary) and one.tool == tool]
+
+
 def drop_go_caches(cache: Cache) -> None:
-    """Remove Go's caches and the build folders: 20 GiB that only a new build would need."""
-    for folder in (cache.go_mod, cache.go_build, cache.build):
+    """Remove Go's caches: 20 GiB that only a new build would need."""
+    for folder in (cache.go_mod, cache.go_build):
         remove_tree(folder)
 
 

@@ -110,7 +110,7 @@ class ImageBuild:
         self._trees: dict[str, Future[Path]] = {}
 
     def prepare(self, images: Sequence[Image]) -> None:
-        """Begin with what takes long: while one core unpacks Debian for a minute, the others are free."""
+        """Begin with what takes long, most of it waiting for the network and unpacking Debian package by package."""
         for image in images:
             for fill in image.trees:
                 self._tree(fill)

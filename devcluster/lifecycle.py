@@ -19,9 +19,11 @@ from devcluster.paths import DATA, Cache
 from devcluster.progress import Progress
 
 _BUILD_GIB = 24.0
-"""Go's caches when everything has been built; they go at the end."""
+"""Go's caches when everything has been built; they go before the images are put together."""
 _KEPT_GIB = 2.0
 """Binaries, charts and state."""
+_ROOTS_GIB = 2.0
+"""Root filesystems of images, which are made beside the build."""
 _IMAGES_GIB = 6.0
 """The image store, and archives and root filesystems on their way into it."""
 _PATIENCE_SECONDS = 20.0
@@ -50,8 +52,7 @@ class Plan:
         """Disk space it takes while it runs, in GiB."""
         built = len(self.artifacts) / len((*BINARIES, *EXTRACTS))
         imported = len(self.images) / len(images.IMAGES)
-        # Images are built when Go's caches are gone.
-        return 1.0 + built * _KEPT_GIB + max(built * _BUILD_GIB, imported * _IMAGES_GIB)
+        return 1.0 + built * _KEPT_GIB + max(built * _BUILD_GIB + imported * _ROOTS_GIB, imported * _IMAGES_GIB)
 
     def describe(self) -> str:
         parts = [(len(self.artifacts), "programs and files to build"), (len(self.images), "images to build")]
@@ -84,11 +85,11 @@ def up(cache: Cache, simulated_nodes: int | None = None) -> None:
         if plan.packages:
             with progress.step(f"install {' '.join(plan.packages)}"):
                 packages.install(plan.packages)
+        image_build = ImageBuild(cache)
+        image_build.prepare(plan.images)
         _build(cache, plan.artifacts, progress)
         _write_files(cache)
 
-        image_build = ImageBuild(cache)
-        image_build.prepare(plan.images)
         fingerprint = cluster.fingerprint(cache, {binary.name: binary.key() for binary in BINARIES})
         reasons = health.problems or ["something of it has changed"] * (cluster.started_from(cache) != fingerprint)
         if reasons:
@@ -141,10 +142,10 @@ def _check(cache: Cache, plan: Plan, health: cluster.Health) -> None:
 def _build(cache: Cache, artifacts: list[Artifact], progress: Progress) -> None:
     if not artifacts:
         return
-    build = GoBuild(cache)
-    for artifact in artifacts:
-        with progress.step(f"build {artifact.name}"):
-            build.make(artifact)
+    with GoBuild(cache, artifacts) as build:
+        for artifact in artifacts:
+            with progress.step(f"build {artifact.name}"):
+                build.make(artifact)
     drop_go_caches(cache)
 
 

@@ -1,6 +1,7 @@
 """Configuration files and command lines of the daemons."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from devcluster.catalog import BINARIES
 from devcluster.cluster import MANIFESTS
 from devcluster.daemons import DAEMONS, Daemon
 from devcluster.images import IMAGES
-from devcluster.paths import Cache
+from devcluster.paths import TOOLS, Cache
 from tests.devcluster.builders import a_cache
 
 
@@ -74,6 +75,15 @@ def test_coredns_is_where_kubelet_points_pods_and_from_an_image_that_we_build() 
     assert objects["Service"]["spec"]["clusterIP"] == DNS_SERVICE_IP
     [container] = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] in {ref for image in IMAGES for ref in image.refs}
+
+
+def test_coredns_is_built_with_the_plugins_that_it_is_told_to_use() -> None:
+    documents = list(yaml.safe_load_all((MANIFESTS / "coredns.yaml").read_text()))
+    [config] = [document for document in documents if document["kind"] == "ConfigMap"]
+    used = re.findall(r"(?m)^    (\w+)", config["data"]["Corefile"])
+    built = re.findall(r"coredns/plugin/(\w+)", (TOOLS / "coredns" / "main.go").read_text())
+    assert sorted(built) == sorted(used)
+    assert "kubernetes" in used
 
 
 def test_the_api_server_is_inside_the_namespace_only(cache: Cache) -> None:
