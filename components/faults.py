@@ -2,13 +2,11 @@
 
 import difflib
 import json
-import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Annotated, Any, NoReturn, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
-import pulumi
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
@@ -16,24 +14,6 @@ from pydantic_core import ErrorDetails
 from components.field_types import Accepts
 
 SHOWN_AT_MOST = 80
-ALREADY_TOLD = 32
-"""Exit status by which Pulumi's Python host knows that the user has been told why, and adds nothing of its own
-(https://github.com/pulumi/pulumi/blob/v3.150.0/sdk/python/cmd/pulumi-language-python-exec#L26)."""
-
-
-class ConfigError(Exception):
-    """What is wrong with the stack's config; one finished sentence per fault in `lines`."""
-
-    def __init__(self, lines: Sequence[str]):
-        super().__init__("\n".join(lines))
-        self.lines = lines
-
-
-def stop(lines: Iterable[str]) -> NoReturn:
-    """Fail the update with these error lines and nothing else: no traceback, nothing registered after this."""
-    for line in lines:
-        pulumi.log.error(line)
-    sys.exit(ALREADY_TOLD)
 
 
 def fault_lines(error: ValidationError, model: type[BaseModel], prefix: str, secret: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pulumi
 import yaml
 
-from components.faults import ConfigError
+from components.errors import ConfigError
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient

@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from components.faults import ConfigError
+from components.errors import ConfigError
 from components.launch_agent import LaunchAgent, LaunchAgentArgs, api_key_hash, custom_resource
 from components.launch_client import API_KEY, HOW_TO_SET_API_KEY, NO_CLIENT, RESOURCE_TYPE
 from components.launch_queue import LaunchQueue

@@ -12,7 +12,7 @@ import pulumi
 from pulumi import dynamic
 
 from components import launch_client
-from components.faults import ConfigError
+from components.errors import ConfigError
 from components.launch_checks import template_faults
 
 BASE_URL: Final = "https://api.wandb.ai"

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from components import api, live_objects
 from components.clashes import over_capability
-from components.faults import ConfigError, shown
+from components.errors import ConfigError
+from components.faults import shown
 from components.kubeconfig import Kubeconfig
 from components.settings import Settings
 from components.stack import runtime_name

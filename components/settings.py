@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from components import field_types as t
 from components.clashes import clashes
-from components.faults import ConfigError, fault_lines, fields_by_key, misspelt_namespaces
+from components.errors import ConfigError
+from components.faults import fault_lines, fields_by_key, misspelt_namespaces
 from components.infiniband_settings import InfiniBand
 from components.launch_settings import LaunchSettings
 from components.section import Section

@@ -7,7 +7,7 @@ import pulumi
 
 from components import api, cluster, ownership
 from components.clashes import longest_job_name
-from components.faults import ConfigError
+from components.errors import ConfigError
 from components.kubernetes_object import KubernetesObject
 from components.waiting import AwaitedJob
 

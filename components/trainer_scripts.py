@@ -11,7 +11,7 @@ from typing import Any, NotRequired, TypedDict
 import pulumi
 
 from components import api
-from components.faults import ConfigError
+from components.errors import ConfigError
 from components.kubernetes_object import KubernetesObject
 
 SOURCES = Path(__file__).resolve().parent.parent / "trainer"

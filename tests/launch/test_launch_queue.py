@@ -12,7 +12,7 @@ from pulumi.dynamic import ConfigureRequest
 from pulumi.dynamic.config import Config
 from pulumi.dynamic.dynamic import serialize_provider
 
-from components.faults import ConfigError
+from components.errors import ConfigError
 from components.launch_client import API_KEY
 from components.launch_queue import LaunchQueue, LaunchQueueArgs, LaunchQueueProvider, queue_properties
 from components.launch_template import workers_variable

@@ -7,7 +7,7 @@ import pulumi
 import pytest
 
 from components import launch
-from components.faults import ConfigError
+from components.errors import ConfigError
 from components.launch import deploy, ready_key
 from components.launch_settings import LaunchSettings, launch_clashes, queue_template
 from components.volcano_job import as_json

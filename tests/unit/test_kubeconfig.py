@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.faults import ConfigError
+from components.errors import ConfigError
 from components.kubeconfig import Kubeconfig, require_reachable
 
 CHOOSE = "choose another with KUBECONFIG or `pulumi config set kubernetes:context`"

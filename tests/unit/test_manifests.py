@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from kubeflow_trainer_api import models  # type: ignore[import-untyped]
 
-from components.faults import ConfigError
+from components.errors import ConfigError
 from components.network import policy_manifest
 from components.tensorboard import deployment_manifest, service_manifest
 from components.train_job import train_job_manifest

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components import api
-from components.faults import ConfigError
+from components.errors import ConfigError
 from components.preflight import NEW_IN_TRAINER, require_ready
 from components.settings import parse
 from tests.unit.api_server import ApiServer, api_server

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from components.faults import ConfigError
+from components.errors import ConfigError
 from components.trainer_scripts import CONFIG_MAP_MAX_BYTES, read_scripts, scripts_manifest
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.faults import ConfigError
+from components.errors import ConfigError
 from components.settings import Settings, load, parse
 from tests.unit.recording import as_config
 
