@@ -3,7 +3,7 @@
 import signal
 
 from components.errors import ConfigError, stop
-from components.kubernetes_object import start_provider
+from components.provider import start_provider
 
 # When an update fails, the engine interrupts a program that still waits; Python would print tracebacks about it.
 signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -5,14 +5,10 @@ every preview 0.35 s, and its CustomResource does not expose the `status` that t
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from importlib.metadata import version
-from threading import Thread
 from typing import Any
 
 import pulumi
-from pulumi.runtime.proto import resource_pb2
-from pulumi.runtime.settings import get_monitor
 
 PROVIDER_VERSION = version("pulumi-kubernetes")
 
@@ -35,25 +31,6 @@ class KubernetesObject(pulumi.CustomResource):
             {"status": None, **manifest},
             pulumi.ResourceOptions.merge(pulumi.ResourceOptions(version=PROVIDER_VERSION), opts),
         )
-
-
-def start_provider() -> None:
-    """Have the engine start the Kubernetes provider now, not at the first object, which then finds it ready.
-
-    Starting takes the provider about a second. A function of the provider is what makes it start; this one asks
-    nothing of the cluster. What a provider that cannot start has to say, it says at the first object.
-
-    By the SDK's own way to call a function the program would at its end wait for the answer; but a provider gives none
-    while its cluster gives none.
-    """
-    request = resource_pb2.ResourceInvokeRequest(tok="kubernetes:yaml:decode", version=PROVIDER_VERSION)
-    request.args.update({"text": ""})
-    Thread(target=_call, args=(get_monitor(), request), daemon=True).start()
-
-
-def _call(monitor: Any, request: resource_pb2.ResourceInvokeRequest) -> None:
-    with suppress(Exception):  # the engine's answer, whatever it is
-        monitor.Invoke(request)
 
 
 def type_token(api_version: str, kind: str) -> str:
