@@ -37,6 +37,7 @@ ROUNDS = 5
 """Of the program's own share."""
 COMMANDS = ("preview of a new stack", "pulumi up", "preview with no changes")
 PROGRAM = f"""
+import asyncio
 import gc
 import sys
 
@@ -49,29 +50,38 @@ from components.train_job import TrainJob
 from components.trainer_scripts import TrainerScripts
 from components.training_runtime import TensorFlowRuntime
 
-gc.disable()  # as in examples/sweep
-config = pulumi.Config()
-namespace = config.require("namespace")
-scripts = TrainerScripts("scripts", {{"namespace": namespace}})
-runtime = TensorFlowRuntime(
-    "runtime", {{"runtime_name": f"{{namespace}}-runtime", "scripts_config_map": scripts.config_map_name}}
-)
-for index in range(config.require_int("jobs")):
-    name = f"sweep-{{index}}"
-    policy = GangNetworkPolicy(name, {{"namespace": namespace, "job_name": name}})
-    TrainJob(
-        name,
-        {{
-            "job_name": name,
-            "namespace": namespace,
-            "runtime_name": runtime.runtime_name,
-            "num_nodes": 2,
-            "env": {{"LEARNING_RATE": str(index)}},
-            "run_trigger": [scripts.config_map_name],
-            "suspend": True,
-        }},
-        pulumi.ResourceOptions(depends_on=[policy]),
+gc.disable()  # this, and the wait at the end, as in examples/sweep
+
+
+async def main():
+    config = pulumi.Config()
+    namespace = config.require("namespace")
+    scripts = TrainerScripts("scripts", {{"namespace": namespace}})
+    runtime = TensorFlowRuntime(
+        "runtime", {{"runtime_name": f"{{namespace}}-runtime", "scripts_config_map": scripts.config_map_name}}
     )
+    jobs = []
+    for index in range(config.require_int("jobs")):
+        name = f"sweep-{{index}}"
+        policy = GangNetworkPolicy(name, {{"namespace": namespace, "job_name": name}})
+        job = TrainJob(
+            name,
+            {{
+                "job_name": name,
+                "namespace": namespace,
+                "runtime_name": runtime.runtime_name,
+                "num_nodes": 2,
+                "env": {{"LEARNING_RATE": str(index)}},
+                "run_trigger": [scripts.config_map_name],
+                "suspend": True,
+            }},
+            pulumi.ResourceOptions(depends_on=[policy]),
+        )
+        jobs.append(job)
+    await asyncio.gather(*(job.job_name.future() for job in jobs), return_exceptions=True)
+
+
+pulumi.run(main)
 """
 
 

@@ -3,6 +3,7 @@
 The queue decides how many of them run at a time. A new learning rate is a new job; the others stay as they are.
 """
 
+import asyncio
 import gc
 import sys
 from pathlib import Path
@@ -21,35 +22,44 @@ from components.volumes import data_volume
 # What is registered stays in use to the end: of hundreds of jobs, looking for garbage would take half of the time.
 gc.disable()
 
-config = pulumi.Config()
-namespace = config.require("namespace")
 
-queue = VolcanoQueue("queue", {"queue_name": "sweep", "capability": {"cpu": "16"}})
-scripts = TrainerScripts("scripts", {"namespace": namespace})
-runtime = TensorFlowRuntime(
-    "runtime",
-    {
-        "runtime_name": "tensorflow-sweep",
-        "scripts_config_map": scripts.config_map_name,
-        "image": config.require("image"),
-        "volumes": [data_volume(host_path=config.require("data"))],
-        "volcano": {"queue_name": queue.queue_name},
-    },
-)
+async def main() -> None:
+    config = pulumi.Config()
+    namespace = config.require("namespace")
 
-for rate in config.require_object("learningRates"):
-    name = f"sweep-{rate.replace('.', '-')}"
-    policy = GangNetworkPolicy(name, {"namespace": namespace, "job_name": name})
-    TrainJob(
-        name,
+    queue = VolcanoQueue("queue", {"queue_name": "sweep", "capability": {"cpu": "16"}})
+    scripts = TrainerScripts("scripts", {"namespace": namespace})
+    runtime = TensorFlowRuntime(
+        "runtime",
         {
-            "job_name": name,
-            "namespace": namespace,
-            "runtime_name": runtime.runtime_name,
-            "num_nodes": 2,
-            "resources": worker_resources(cpu="2", memory="4Gi", gpu=0),
-            "env": {"LEARNING_RATE": rate},
-            "run_trigger": [scripts.config_map_name],
+            "runtime_name": "tensorflow-sweep",
+            "scripts_config_map": scripts.config_map_name,
+            "image": config.require("image"),
+            "volumes": [data_volume(host_path=config.require("data"))],
+            "volcano": {"queue_name": queue.queue_name},
         },
-        pulumi.ResourceOptions(depends_on=[policy]),
     )
+
+    def sweep_job(rate: str) -> TrainJob:
+        name = f"sweep-{rate.replace('.', '-')}"
+        policy = GangNetworkPolicy(name, {"namespace": namespace, "job_name": name})
+        return TrainJob(
+            name,
+            {
+                "job_name": name,
+                "namespace": namespace,
+                "runtime_name": runtime.runtime_name,
+                "num_nodes": 2,
+                "resources": worker_resources(cpu="2", memory="4Gi", gpu=0),
+                "env": {"LEARNING_RATE": rate},
+                "run_trigger": [scripts.config_map_name],
+            },
+            pulumi.ResourceOptions(depends_on=[policy]),
+        )
+
+    jobs = [sweep_job(rate) for rate in config.require_object("learningRates")]
+    # The SDK's wait at the end looks at all that is outstanding whenever something of it ends. It tells what failed.
+    await asyncio.gather(*(job.job_name.future() for job in jobs), return_exceptions=True)
+
+
+pulumi.run(main)
