@@ -15,7 +15,7 @@ from bench.gangs import JOB, KUBECTL, Cluster, minimal_pulumi_up, with_kubectl, 
 from bench.reporting import report_pairs
 from tests.cluster.conftest import small_job
 
-PAIRS = 8
+PAIRS = 12
 """Many: Volcano looks once a second, so that a pod may wait for a second, or not at all."""
 WORKERS = 2
 PLAIN = "a plain Pulumi program of the same objects"
