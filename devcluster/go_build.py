@@ -7,8 +7,6 @@ import stat
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from devcluster import checks
 from devcluster.builds import GO_FLAGS, LINKER_FLAGS, Artifact, Binary, Copy, Extract, Keys, Module, PulumiPlugin, Tool
@@ -21,7 +19,7 @@ SELDOM_RUN = "github.com/pulumi/pulumi-kubernetes/sdk/v4/..."
 
 
 class GoBuild:
-    """One run of builds, in a `with` block. Go's own caches are kept between its steps; `drop_go_caches` drops them.
+    """One run of builds, to be closed. Go's own caches are kept between its steps; `drop_go_caches` drops them.
 
     While something is compiled, the modules of what comes after it are downloaded.
     """
@@ -50,10 +48,8 @@ class GoBuild:
             for tool in dict.fromkeys(artifact.tool for artifact in artifacts)
         }
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def close(self) -> None:
+        """Drop the downloads that have not begun: after a failure nobody needs them."""
         self._downloads.shutdown(cancel_futures=True)
 
     def make(self, artifact: Artifact) -> None:

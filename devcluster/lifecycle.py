@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,7 +142,7 @@ def _check(cache: Cache, plan: Plan, health: cluster.Health) -> None:
 def _build(cache: Cache, artifacts: list[Artifact], progress: Progress) -> None:
     if not artifacts:
         return
-    with GoBuild(cache, artifacts) as build:
+    with closing(GoBuild(cache, artifacts)) as build:
         for artifact in artifacts:
             with progress.step(f"build {artifact.name}"):
                 build.make(artifact)

@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -69,17 +70,19 @@ def test_a_daemon_keeps_to_the_cluster_state(daemon: Daemon, cache: Cache) -> No
     assert all(path.is_relative_to(cache.cluster) for path in paths)
 
 
+def coredns_documents() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((MANIFESTS / "coredns.yaml").read_text()))
+
+
 def test_coredns_is_where_kubelet_points_pods_and_from_an_image_that_we_build() -> None:
-    documents = list(yaml.safe_load_all((MANIFESTS / "coredns.yaml").read_text()))
-    objects = {document["kind"]: document for document in documents}
+    objects = {document["kind"]: document for document in coredns_documents()}
     assert objects["Service"]["spec"]["clusterIP"] == DNS_SERVICE_IP
     [container] = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] in {ref for image in IMAGES for ref in image.refs}
 
 
 def test_coredns_is_built_with_the_plugins_that_it_is_told_to_use() -> None:
-    documents = list(yaml.safe_load_all((MANIFESTS / "coredns.yaml").read_text()))
-    [config] = [document for document in documents if document["kind"] == "ConfigMap"]
+    [config] = [document for document in coredns_documents() if document["kind"] == "ConfigMap"]
     used = re.findall(r"(?m)^    (\w+)", config["data"]["Corefile"])
     built = re.findall(r"coredns/plugin/(\w+)", (TOOLS / "coredns" / "main.go").read_text())
     assert sorted(built) == sorted(used)
