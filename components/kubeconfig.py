@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 DEFAULT_PATH = "~/.kube/config"
 HOW_TO_CHOOSE = "choose another with KUBECONFIG or `pulumi config set kubernetes:context`"
+CREDENTIALS = (
+    *("token", "tokenFile", "client-certificate", "client-certificate-data"),
+    *("username", "exec", "auth-provider"),
+)
+
+
+@dataclass(frozen=True)
+class Context:
+    """A context of a kubeconfig, with what it names."""
+
+    name: str
+    cluster: Mapping[str, Any]
+    user_name: str
+    user: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -67,10 +81,10 @@ class Kubeconfig:
         except Exception as error:  # the library has an exception of its own for some faults, and none for others
             raise self._unusable(error) from error
 
-    def cluster(self, documents: list[dict[str, Any]]) -> tuple[str, Mapping[str, Any]]:
-        """The chosen context's name and cluster in its `documents`. Raises ConfigError when there is none."""
+    def chosen(self, documents: list[dict[str, Any]]) -> Context:
+        """The chosen context in its `documents`. Raises ConfigError when there is none."""
         try:
-            return _cluster(documents, self.context)
+            return _chosen(documents, self.context)
         except (AttributeError, TypeError) as error:  # a text or a list where a map belongs
             raise self._unusable(error) from error
 
@@ -87,7 +101,7 @@ class Kubeconfig:
             config.load_incluster_config()
             return client.ApiClient()
         # Of several files the library would take the last one's current context, kubectl and the provider the first's.
-        context, _ = self.cluster(documents)
+        context = self.chosen(documents).name
         loaded: ApiClient
         if (inline := self.inline()) is not None:
             loaded = config.new_client_from_config_dict(inline, context, persist_config=False)
@@ -100,7 +114,9 @@ class Kubeconfig:
 def require_reachable(kubeconfig: Kubeconfig) -> None:
     """Raise ConfigError, one line saying which cluster and why, unless its API server accepts connections.
 
-    A preview would otherwise succeed against no cluster at all, and an update fail once per object.
+    A preview would otherwise succeed against no cluster at all, and an update fail once per object. A context without
+    credentials is refused too: the provider would ask its standard input for a name, where nobody answers
+    (https://github.com/pulumi/pulumi-kubernetes/blob/v4.25.0/provider/pkg/provider/provider.go).
     """
     documents = kubeconfig.documents()
     if not documents:
@@ -108,7 +124,21 @@ def require_reachable(kubeconfig: Kubeconfig) -> None:
             paths = ", ".join(map(str, kubeconfig.paths()))
             raise ConfigError([f"no Kubernetes cluster is configured: {paths} does not exist; {HOW_TO_CHOOSE}"])
         return
-    name, cluster = kubeconfig.cluster(documents)
+    context = kubeconfig.chosen(documents)
+    _require_answer(context)
+    # Like client-go, which does not send credentials in clear (https://github.com/kubernetes/client-go, clientcmd).
+    if str(context.cluster.get("server")).startswith("https:") and not any(map(context.user.get, CREDENTIALS)):
+        accepted = ", ".join(CREDENTIALS)
+        raise ConfigError(
+            [
+                f"the kubeconfig's context {context.name!r} has no credentials: its user {context.user_name!r} has"
+                f" none of {accepted}; {HOW_TO_CHOOSE}"
+            ]
+        )
+
+
+def _require_answer(context: Context) -> None:
+    cluster = context.cluster
     if cluster.get("proxy-url") or os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
         return  # only the proxy can tell
     try:
@@ -116,14 +146,14 @@ def require_reachable(kubeconfig: Kubeconfig) -> None:
         port = server.port or {"https": 443}.get(server.scheme, 80)
     except ValueError as error:
         address = cluster["server"]
-        raise ConfigError([f"the kubeconfig's context {name!r} has server {address!r}; accepted: a URL"]) from error
+        raise ConfigError(
+            [f"the kubeconfig's context {context.name!r} has server {address!r}; accepted: a URL"]
+        ) from error
     try:
         socket.create_connection((server.hostname or "", port), CONNECT_SECONDS).close()
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigError(
-            [f"the Kubernetes cluster of context {name!r} is unreachable: {server.geturl()}: {reason}; {HOW_TO_CHOOSE}"]
-        ) from error
+        where, reason = f"the Kubernetes cluster of context {context.name!r}", error.strerror or str(error)
+        raise ConfigError([f"{where} is unreachable: {server.geturl()}: {reason}; {HOW_TO_CHOOSE}"]) from error
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -134,17 +164,20 @@ def _read(path: Path) -> dict[str, Any]:
     return loaded if isinstance(loaded, dict) else {}
 
 
-def _cluster(documents: list[dict[str, Any]], context: str | None) -> tuple[str, Mapping[str, Any]]:
-    """The chosen context's name and cluster. Of files that are merged, the first to name something wins."""
+def _chosen(documents: list[dict[str, Any]], context: str | None) -> Context:
+    """The chosen context. Of files that are merged, the first to name something wins."""
     chosen = context or next((name for document in documents if (name := document.get("current-context"))), None)
-    contexts, clusters = _named(documents, "contexts", "context"), _named(documents, "clusters", "cluster")
+    contexts = _named(documents, "contexts", "context")
     if chosen is None or chosen not in contexts:
         known = ", ".join(contexts) or "none at all"
         raise ConfigError([f"the kubeconfig has no context {chosen or ''!r}; accepted for kubernetes:context: {known}"])
-    cluster = clusters.get(contexts[chosen].get("cluster"), {})
-    if not isinstance(cluster, Mapping):
-        raise TypeError(f"cluster is {cluster!r}")
-    return chosen, cluster
+    user_name = contexts[chosen].get("user") or ""
+    cluster = _named(documents, "clusters", "cluster").get(contexts[chosen].get("cluster"), {})
+    user = _named(documents, "users", "user").get(user_name, {})
+    for kind, value in (("cluster", cluster), ("user", user)):
+        if not isinstance(value, Mapping):
+            raise TypeError(f"{kind} is {value!r}")
+    return Context(chosen, cluster, user_name, user)
 
 
 def _named(documents: list[dict[str, Any]], plural: str, singular: str) -> dict[Any, Mapping[str, Any]]:

@@ -17,9 +17,8 @@ def start_provider() -> Thread:
     Starting takes the provider about a second. A function of the provider is what makes it start; this one asks
     nothing of the cluster. What a provider that cannot start has to say, it says at the first object.
 
-    Returns the thread that waits for the answer. A program that fails need not: by the SDK's own way to call a function
-    it would, and for ever when the cluster is out of reach and its context has no credentials, for then the provider
-    asks standard input for them (https://github.com/pulumi/pulumi-kubernetes/blob/v4.25.0/provider/pkg/provider/provider.go).
+    Returns the thread that waits for the answer. A program that fails need not; by the SDK's own way to call a function
+    it would. Where the cluster cannot be used the provider is not started: it could ask for credentials, and never end.
     """
     request = ResourceInvokeRequest(tok="kubernetes:yaml:decode", version=PROVIDER_VERSION)
     request.args.update({"text": ""})

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubernetes.client import ApiClient
 
 from tests.cluster.conftest import Deploy
 from tests.cluster.objects import (
@@ -131,20 +132,34 @@ def test_bad_input_is_refused_with_one_line_and_nothing_is_created(deploy: Deplo
     assert left_behind(namespace) == []
 
 
-def test_a_cluster_out_of_reach_is_one_understandable_line(
-    deploy: Deploy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("server", "settings", "want"),
+    [
+        pytest.param("https://127.0.0.1:1", {}, "https://127.0.0.1:1", id="a cluster out of reach"),
+        pytest.param(None, {}, "has no credentials", id="a context without credentials"),
+        pytest.param(None, {"numNodes": 0}, "tftrainer:numNodes", id="wrong settings, and no credentials"),
+    ],
+)
+def test_a_cluster_that_cannot_be_used_is_one_understandable_line(
+    deploy: Deploy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    server: str | None,
+    settings: dict[str, Any],
+    want: str,
 ) -> None:
+    server = server or ApiClient().configuration.host
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
         "{apiVersion: v1, kind: Config, current-context: gone,"
-        " clusters: [{name: gone, cluster: {server: 'https://127.0.0.1:1'}}],"
+        f" clusters: [{{name: gone, cluster: {{server: '{server}', insecure-skip-tls-verify: true}}}}],"
         " contexts: [{name: gone, context: {cluster: gone, user: gone}}], users: [{name: gone, user: {}}]}"
     )
-    program = deploy()
+    program = deploy(**settings)
     with monkeypatch.context() as patch:
         patch.setenv("KUBECONFIG", str(kubeconfig))
         output = program.failing_up().output
-    assert "https://127.0.0.1:1" in output
+    assert want in output
     assert "Traceback" not in output
 
 

@@ -19,7 +19,7 @@ def a_kubeconfig(server: str, context: str = "here", **cluster: Any) -> dict[str
         "current-context": context,
         "contexts": [{"name": context, "context": {"cluster": f"{context}-cluster", "user": "me"}}],
         "clusters": [{"name": f"{context}-cluster", "cluster": {"server": server, **cluster}}],
-        "users": [{"name": "me", "user": {}}],
+        "users": [{"name": "me", "user": {"token": "t"}}],
     }
 
 
@@ -127,6 +127,27 @@ def test_behind_a_proxy_only_the_proxy_can_tell(silent: str, monkeypatch: pytest
     require_reachable(Kubeconfig(yaml.safe_dump(a_kubeconfig(silent))))
 
 
+@pytest.mark.parametrize(
+    "users",
+    [
+        pytest.param([], id="a user that is not there"),
+        pytest.param([{"name": "me", "user": None}], id="an empty user"),
+        pytest.param([{"name": "me", "user": {"token": "", "as": "you"}}], id="an empty token"),
+    ],
+)
+def test_a_context_without_credentials(answering: str, users: list[dict[str, Any]]) -> None:
+    assert refusal(Kubeconfig(yaml.safe_dump(a_kubeconfig(answering) | {"users": users}))) == [
+        "the kubeconfig's context 'here' has no credentials: its user 'me' has none of token, tokenFile,"
+        f" client-certificate, client-certificate-data, username, exec, auth-provider; {CHOOSE}"
+    ]
+
+
+def test_nothing_is_sent_in_clear_so_no_credentials_are_needed(answering: str) -> None:
+    """As `kubectl proxy` is used."""
+    plain = a_kubeconfig(answering.replace("https:", "http:")) | {"users": []}
+    require_reachable(Kubeconfig(yaml.safe_dump(plain)))
+
+
 def test_the_client_is_for_the_same_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = a_kubeconfig("https://here:1"), a_kubeconfig("https://there:2", "there")
     monkeypatch.setenv("KUBECONFIG", f"{written(tmp_path / 'a', here)}:{written(tmp_path / 'b', there)}")
@@ -142,6 +163,7 @@ def test_the_client_is_for_the_same_cluster(tmp_path: Path, monkeypatch: pytest.
         pytest.param({"contexts": ["here"]}, "cannot be used: 'str' object has no attribute 'get'", id="no map"),
         pytest.param({"current-context": ["here"]}, "cannot be used: unhashable type: 'list'", id="a list"),
         pytest.param({"clusters": [{"name": "here-cluster", "cluster": "foo"}]}, "cluster is 'foo'", id="no cluster"),
+        pytest.param({"users": [{"name": "me", "user": "foo"}]}, "user is 'foo'", id="no user"),
     ],
 )
 def test_a_file_of_another_shape(answering: str, tmp_path: Path, changes: dict[str, Any], want: str) -> None:
