@@ -4,19 +4,22 @@ Two real workers on the embedded cluster's one node, in turns: scripts, queue, r
 program, then the same objects under other names by kubectl, then by a Pulumi program that declares them one after
 another and nothing besides: no checks of the settings or the cluster, no components, no hooks. All start from nothing
 and end when the kubelet says that both pods run. What engine and provider take to start at all, as the `pulumi up` of a
-program with one ConfigMap shows it in the same turn, is not counted against the program.
+program with one ConfigMap shows it, is not counted against the program.
 """
 
 import functools
+import random
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bench.gangs import JOB, KUBECTL, Cluster, minimal_pulumi_up, with_kubectl, with_plain_pulumi, with_pulumi
-from bench.reporting import report_pairs
+from bench.reporting import report, report_pairs
 from tests.cluster.conftest import small_job
 
-PAIRS = 12
+PAIRS = 20
 """Many: Volcano looks once a second, so that a pod may wait for a second, or not at all."""
+RESAMPLES = 10_000
 WORKERS = 2
 PLAIN = "a plain Pulumi program of the same objects"
 EPOCHS = 1000
@@ -36,9 +39,32 @@ def all_run(cluster: Cluster, namespace: str) -> Sequence[Callable[[], bool]]:
     return (lambda: cluster.running(namespace) == WORKERS,)
 
 
-def beyond(start: list[float], seconds: list[float]) -> list[float]:
-    """What it took beyond the start of the same turn."""
-    return [whole - least for whole, least in zip(seconds, start, strict=True)]
+def report_beyond(start: list[float], name: str, seconds: list[float], theirs: list[float], **more: Any) -> None:
+    """Print what it took beyond the start: means, their ratio, and its 95 % interval by resampling the turns.
+
+    Means, not the turns' own ratios: those are of differences as small as the second that a pod may wait for Volcano.
+    """
+    turns = list(zip(start, seconds, theirs, strict=True))
+    least, whole, peer = map(statistics.fmean, zip(*turns, strict=True))
+    chance = random.Random(0)  # noqa: S311  no secret
+    ratios = [ratio(chance.choices(turns, k=len(turns))) for _ in range(RESAMPLES)]
+    low, *_, high = statistics.quantiles(ratios, n=40)
+    report(
+        f"{name}, without engine's and provider's start: means, and their ratio's 95 % interval",
+        whole - least,
+        "s",
+        peer={"name": KUBECTL, "value": round(peer, 4), "unit": "s"},
+        ratio=round(ratio(turns), 4),
+        ratio_range=[round(low, 4), round(high, 4)],
+        pairs=len(turns),
+        **more,
+    )
+
+
+def ratio(turns: list[tuple[float, float, float]]) -> float:
+    """What all turns took beyond their starts, by what kubectl took."""
+    start, seconds, theirs = map(sum, zip(*turns, strict=True))
+    return (seconds - start) / theirs
 
 
 def main() -> None:
@@ -55,12 +81,12 @@ def main() -> None:
         theirs += with_kubectl(cluster, objects, milestones)
         plain += with_plain_pulumi(cluster, objects, milestones)
         start.append(minimal_pulumi_up(cluster))
-    whole, without_start = "from pulumi up to all pods Running", "without engine's and provider's start"
+    whole = "from pulumi up to all pods Running"
     report_pairs(whole, "s", ours, KUBECTL, theirs)
     report_pairs(whole, "s", ours, PLAIN, plain)
     report_pairs("pulumi up of one ConfigMap", "s", start, KUBECTL, theirs)
-    report_pairs(f"{whole}, {without_start}", "s", beyond(start, ours), KUBECTL, theirs, goal="at most 1.15 times")
-    report_pairs(f"{PLAIN}, {without_start}", "s", beyond(start, plain), KUBECTL, theirs)
+    report_beyond(start, whole, ours, theirs, goal="at most 1.15 times")
+    report_beyond(start, PLAIN, plain, theirs)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ HEAD = """\
 # Performance
 
 Made by `make bench` from [bench/results.json](../bench/results.json); don't edit. Every figure stands beside what it
-was measured against on the same machine at the same time: a peer, or a goal. Values are medians; brackets hold the
-spread, from least to most.
+was measured against on the same machine at the same time: a peer, or a goal. Unless a figure says
+otherwise, values are medians and brackets hold the spread, from least to most.
 """
 
 
