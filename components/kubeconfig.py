@@ -1,5 +1,9 @@
-"""Which cluster the stack's Kubernetes provider talks to, and whether it answers."""
+"""Which cluster the stack's Kubernetes provider talks to, and whether it answers.
 
+A kubeconfig holds credentials: what is said of one that is wrong quotes nothing out of it.
+"""
+
+import errno
 import os
 import socket
 from collections.abc import Mapping
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 DEFAULT_PATH = "~/.kube/config"
 HOW_TO_CHOOSE = "choose another with KUBECONFIG or `pulumi config set kubernetes:context`"
+NO_SUCH_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 CREDENTIALS = (
     *("token", "tokenFile", "client-certificate", "client-certificate-data"),
     *("username", "exec", "auth-provider"),
@@ -60,14 +65,14 @@ class Kubeconfig:
         try:
             loaded = yaml.safe_load(self.contents_or_path) if self.contents_or_path else None
         except yaml.YAMLError as error:
-            raise ConfigError([f"kubernetes:kubeconfig cannot be read: {' '.join(str(error).split())}"]) from error
+            raise ConfigError([f"kubernetes:kubeconfig cannot be read: {_reason(error)}"]) from error
         return loaded if isinstance(loaded, dict) else None
 
     def documents(self) -> list[dict[str, Any]]:
         """What the files, or the setting, hold; nothing when there is none. Raises ConfigError for what is no YAML."""
         if (inline := self.inline()) is not None:
             return [inline]
-        return [_read(path) for path in self.paths() if path.exists()]
+        return [document for path in self.paths() if (document := _read(path)) is not None]
 
     def api_client(self) -> "ApiClient":
         """A client of the official library for this cluster; it is imported here because that takes half a second.
@@ -121,8 +126,10 @@ def require_reachable(kubeconfig: Kubeconfig) -> None:
     documents = kubeconfig.documents()
     if not documents:
         if "KUBERNETES_SERVICE_HOST" not in os.environ:
-            paths = ", ".join(map(str, kubeconfig.paths()))
-            raise ConfigError([f"no Kubernetes cluster is configured: {paths} does not exist; {HOW_TO_CHOOSE}"])
+            # What is taken for a path may be contents in another form, base64 for one.
+            given = "kubernetes:kubeconfig is no kubeconfig, and a path that"
+            missing = given if kubeconfig.contents_or_path else ", ".join(map(str, kubeconfig.paths()))
+            raise ConfigError([f"no Kubernetes cluster is configured: {missing} does not exist; {HOW_TO_CHOOSE}"])
         return
     context = kubeconfig.chosen(documents)
     _require_answer(context)
@@ -151,17 +158,28 @@ def _require_answer(context: Context) -> None:
         ) from error
     try:
         socket.create_connection((server.hostname or "", port), CONNECT_SECONDS).close()
-    except OSError as error:
-        where, reason = f"the Kubernetes cluster of context {context.name!r}", error.strerror or str(error)
+    except (OSError, UnicodeError) as error:  # the latter for a name that DNS cannot hold
+        where, reason = f"the Kubernetes cluster of context {context.name!r}", _reason(error)
         raise ConfigError([f"{where} is unreachable: {server.geturl()}: {reason}; {HOW_TO_CHOOSE}"]) from error
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, Any] | None:
+    """What the file holds, or None when there is no such file."""
     try:
         loaded = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError([f"the kubeconfig {path} cannot be read: {' '.join(str(error).split())}"]) from error
+    except (OSError, UnicodeError, yaml.YAMLError) as error:
+        if isinstance(error, OSError) and error.errno in NO_SUCH_FILE:
+            return None
+        raise ConfigError([f"the kubeconfig {path} cannot be read: {_reason(error)}"]) from error
     return loaded if isinstance(loaded, dict) else {}
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in one line."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        mark = error.problem_mark
+        return f"it is no YAML in line {mark.line + 1}, column {mark.column + 1}"
+    return " ".join((getattr(error, "strerror", None) or str(error)).split())
 
 
 def _chosen(documents: list[dict[str, Any]], context: str | None) -> Context:
@@ -176,7 +194,7 @@ def _chosen(documents: list[dict[str, Any]], context: str | None) -> Context:
     user = _named(documents, "users", "user").get(user_name, {})
     for kind, value in (("cluster", cluster), ("user", user)):
         if not isinstance(value, Mapping):
-            raise TypeError(f"{kind} is {value!r}")
+            raise TypeError(f"{kind} is a {type(value).__name__}, not a map")
     return Context(chosen, cluster, user_name, user)
 
 

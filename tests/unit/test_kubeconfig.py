@@ -1,5 +1,6 @@
 """Which cluster is asked, and the one line when it does not answer."""
 
+import errno
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,6 +122,37 @@ def test_contents_that_are_no_yaml() -> None:
     assert line.startswith("kubernetes:kubeconfig cannot be read: ")
 
 
+@pytest.mark.parametrize("token", ["eyJSECRET", "'eyJSECRET", '"eyJSECRET', "[eyJSECRET", "\teyJSECRET", "*eyJSECRET:"])
+def test_a_fault_quotes_no_credentials(tmp_path: Path, token: str) -> None:
+    contents = f"users:\n- name: me\n  user:\n    token: {token}\n   wrong: indent\n"
+    for kubeconfig in (Kubeconfig(contents), Kubeconfig(written(tmp_path / "broken", contents))):
+        (line,) = refusal(kubeconfig)
+        assert "in line " in line
+        assert "SECRET" not in line
+
+
+def test_contents_in_another_form_are_not_quoted() -> None:
+    assert refusal(Kubeconfig("YXBpVmVyc2lvbjog" * 300)) == [
+        "no Kubernetes cluster is configured: kubernetes:kubeconfig is no kubeconfig, and a path that does not exist;"
+        f" {CHOOSE}"
+    ]
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied", "/any")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert refusal(Kubeconfig(str(tmp_path / "config"))) == [
+        f"the kubeconfig {tmp_path}/config cannot be read: Permission denied"
+    ]
+
+
+def test_a_host_that_dns_cannot_hold() -> None:
+    (line,) = refusal(Kubeconfig(yaml.safe_dump(a_kubeconfig("https://api..example:6443"))))
+    assert line.startswith("the Kubernetes cluster of context 'here' is unreachable: https://api..example:6443: ")
+
+
 def test_behind_a_proxy_only_the_proxy_can_tell(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     require_reachable(Kubeconfig(yaml.safe_dump(a_kubeconfig(silent, **{"proxy-url": "http://proxy:3128"}))))
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
@@ -162,8 +194,8 @@ def test_the_client_is_for_the_same_cluster(tmp_path: Path, monkeypatch: pytest.
     [
         pytest.param({"contexts": ["here"]}, "cannot be used: 'str' object has no attribute 'get'", id="no map"),
         pytest.param({"current-context": ["here"]}, "cannot be used: unhashable type: 'list'", id="a list"),
-        pytest.param({"clusters": [{"name": "here-cluster", "cluster": "foo"}]}, "cluster is 'foo'", id="no cluster"),
-        pytest.param({"users": [{"name": "me", "user": "foo"}]}, "user is 'foo'", id="no user"),
+        pytest.param({"clusters": [{"name": "here-cluster", "cluster": "foo"}]}, "cluster is a str", id="no cluster"),
+        pytest.param({"users": [{"name": "me", "user": "foo"}]}, "user is a str, not a map", id="no user"),
     ],
 )
 def test_a_file_of_another_shape(answering: str, tmp_path: Path, changes: dict[str, Any], want: str) -> None:
