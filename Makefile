@@ -42,7 +42,7 @@ lint: $(VENV)/dev ## ruff and mypy
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy components devcluster tests bench __main__.py
 	cd trainer && ../$(VENV)/bin/mypy --config-file ../pyproject.toml .
-	cd operators && ../$(VENV)/bin/mypy --config-file ../pyproject.toml .
+	cd operators && MYPYPATH=.. ../$(VENV)/bin/mypy --config-file ../pyproject.toml .
 	cd package && MYPYPATH=.. ../$(VENV)/bin/mypy --config-file ../pyproject.toml .
 
 test-unit: $(VENV)/dev ## the fast tests: no root, no cluster

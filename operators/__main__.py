@@ -1,21 +1,28 @@
 """Install JobSet, Kubeflow Trainer and Volcano, and wait until their webhooks answer."""
 
+import sys
+from pathlib import Path
+
 import pulumi
 from charts import PULL_POLICIES, TRAINER_ACCOUNT, TRAINER_ALSO_READS, Chart, jobset, trainer, volcano
 from pulumi_kubernetes.helm.v3 import Release, ReleaseArgs
 from pulumi_kubernetes.rbac.v1 import ClusterRole, ClusterRoleBinding
 from readiness import wait_for_webhook
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where `components` is
+
+from components.kubeconfig import Kubeconfig
+
 config = pulumi.Config()
 registry = config.get("imageRegistry") or ""
 pull_policy = config.require("imagePullPolicy")
 if pull_policy not in PULL_POLICIES:
     raise pulumi.RunError(f"imagePullPolicy: {pull_policy!r}: accepted are {', '.join(PULL_POLICIES)}")
-context = pulumi.Config("kubernetes").get("context")
+cluster = Kubeconfig.of_stack()
 
 
 def answers(args: pulumi.ResourceHookArgs) -> None:
-    wait_for_webhook(args.name, context)
+    wait_for_webhook(args.name, cluster.api_client)
 
 
 webhook_answers = pulumi.ResourceHook("webhook-answers", answers)

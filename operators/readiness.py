@@ -12,8 +12,8 @@ https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserv
 """
 
 import contextlib
-import os
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,22 +50,22 @@ class NotReadyError(Exception):
     """The operator has not got as far."""
 
 
-def wait_for_webhook(release: str, context: str | None = None) -> None:
+def wait_for_webhook(release: str, api_client: Callable[[], Any]) -> None:
     """Return when the release's webhook admits its probe object.
 
-    `context` is the kubeconfig context, by default the current one. Raises TimeoutError, with the API server's last
+    `api_client` makes a kubernetes.client.ApiClient of the cluster. Raises TimeoutError, with the API server's last
     answer, after TIMEOUT_SECONDS.
     """
     # Imported here because the client costs half a second, and only a release that changes needs it.
     import urllib3
-    from kubernetes import config, dynamic
+    from kubernetes import dynamic
     from kubernetes.client import ApiException
 
     reloaded = False
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while True:
         try:
-            client = dynamic.DynamicClient(config.new_client_from_config(os.environ.get("KUBECONFIG"), context))
+            client = dynamic.DynamicClient(api_client())
             if not reloaded:
                 reload_configurations(release, client)
                 reloaded = True
