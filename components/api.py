@@ -48,6 +48,9 @@ CONFIG_MAP_KIND: Final = "ConfigMap"
 POD_KIND: Final = "Pod"
 EVENT_KIND: Final = "Event"
 NAMESPACE_KIND: Final = "Namespace"
+SECRET_KIND: Final = "Secret"  # noqa: S105  a kind
+ROLE_KIND: Final = "Role"
+ROLE_BINDING_KIND: Final = "RoleBinding"
 CLAIM_KIND: Final = "PersistentVolumeClaim"
 SERVICE_KIND: Final = "Service"
 APPS_API: Final = "apps/v1"
@@ -64,6 +67,9 @@ PLURALS: Final[Mapping[str, str]] = {
     CONFIG_MAP_KIND: "configmaps",
     DEPLOYMENT_KIND: "deployments",
     NAMESPACE_KIND: "namespaces",
+    SECRET_KIND: "secrets",
+    ROLE_KIND: "roles",
+    ROLE_BINDING_KIND: "rolebindings",
     POD_KIND: "pods",
     EVENT_KIND: "events",
     PRIORITY_CLASS_KIND: "priorityclasses",

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 T = TypeVar("T")
 
@@ -40,6 +47,14 @@ def not_empty(values: tuple[str, ...]) -> tuple[str, ...]:
     if not values:
         raise ValueError("empty")
     return values
+
+
+def one_fault(value: Any, validated: ValidatorFunctionWrapHandler) -> Any:
+    """The value as one of a union's types, or one fault rather than one for each of them."""
+    try:
+        return validated(value)
+    except ValidationError as error:
+        raise ValueError("none of the types") from error
 
 
 # --- Kubernetes quantities (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/) ---
@@ -99,6 +114,9 @@ Text = Annotated[str, Accepts("text")]
 Flag = Annotated[bool, Accepts("true or false, without quotes")]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1), Accepts("a whole number of at least 1, without quotes")]
 NotNegative = Annotated[int, Field(ge=0, le=2**31 - 1), Accepts("a whole number of at least 0, without quotes")]
+Number = Annotated[int | float, WrapValidator(one_fault), Accepts("a number")]
+Value = Annotated[int | float | str, WrapValidator(one_fault), Accepts("a number or a text")]
+Values = Annotated[tuple[Value, ...], Accepts("a list of numbers or texts")]
 Port = Annotated[int, Field(ge=1024, le=65535), Accepts("a port from 1024 to 65535, without quotes")]
 
 JobName = Annotated[
@@ -106,9 +124,9 @@ JobName = Annotated[
     AfterValidator(whole("[a-z]([-a-z0-9]*[a-z0-9])?", 63)),
     Accepts("at most 48 lower-case letters, digits and -, starting with a letter and not ending with - (RFC 1035)"),
 ]
-Namespace = Annotated[
-    str, AfterValidator(whole(LABEL, 63)), Accepts("a namespace's name: at most 63 lower-case letters, digits and -")
-]
+_NAMESPACE = "a namespace's name: at most 63 lower-case letters, digits and -"
+Namespace = Annotated[str, AfterValidator(whole(LABEL, 63)), Accepts(_NAMESPACE)]
+Namespaces = Annotated[tuple[Namespace, ...], Accepts(f"a list; each item {_NAMESPACE}")]
 _OBJECT_NAME = "an object's name: at most 253 lower-case letters, digits, - and ."
 ObjectName = Annotated[str, AfterValidator(whole(SUBDOMAIN)), Accepts(_OBJECT_NAME)]
 OptionalName = Annotated[str, AfterValidator(or_empty(whole(SUBDOMAIN))), Accepts(f'{_OBJECT_NAME}, or "" for none')]

@@ -25,9 +25,10 @@ def ready_key() -> pulumi.Output[str]:
     return key
 
 
-def deploy(launch: LaunchSettings, key: pulumi.Output[str]) -> dict[str, pulumi.Input[str]]:
-    """Register queue and agent, and return the stack's outputs of them."""
+def deploy(launch: LaunchSettings, key: pulumi.Output[str], secret: bool) -> dict[str, pulumi.Input[str]]:
+    """Register queue and agent, and return the stack's outputs of them; `secret` settings stay so in the state."""
     template, variables = queue_template(launch.queue)
+    template_text = as_json({RESOURCE_TYPE: template})
     queue = LaunchQueue(
         "launch-queue",
         {
@@ -37,15 +38,16 @@ def deploy(launch: LaunchSettings, key: pulumi.Output[str]) -> dict[str, pulumi.
             "template": template,
             "variables": variables,
             "prioritization": launch.queue.prioritization,
+            "secret": secret,
             "api_key_hash": pulumi.Output.unsecret(key.apply(api_key_hash)),
         },
     )
     if launch.agent.enabled:
-        LaunchAgent("launch-agent", agent_args(launch, queue.queue_name, template, key))
+        LaunchAgent("launch-agent", agent_args(launch, queue.queue_name, template, key, secret))
     return {
         "launchQueue": queue.queue_name,
         # To edit for a single run and hand to `wandb launch --resource-args`.
-        "launchTemplate": as_json({RESOURCE_TYPE: template}),
+        "launchTemplate": pulumi.Output.secret(template_text) if secret else template_text,
         "launchCommand": f"wandb launch -e {launch.entity} -q '{launch.queue.name}' -d IMAGE -p PROJECT",
     }
 
@@ -74,10 +76,17 @@ def require_client() -> None:
 
 
 def agent_args(
-    launch: LaunchSettings, queue: pulumi.Input[str], template: Mapping[str, Any], key: pulumi.Input[str]
+    launch: LaunchSettings,
+    queue: pulumi.Input[str],
+    template: Mapping[str, Any],
+    key: pulumi.Input[str],
+    secret: bool,
 ) -> LaunchAgentArgs:
     """The agent's arguments: rights beyond the chart's only if the template needs them."""
     agent, other = launch.agent, custom_resource(template)
+    env: Mapping[str, pulumi.Input[str]] = agent.env
+    if secret:
+        env = {name: pulumi.Output.secret(value) for name, value in agent.env.items()}
     return {
         "api_key": key,
         "entity": launch.entity,
@@ -94,7 +103,7 @@ def agent_args(
         "node_selector": agent.node_selector,
         "max_jobs": agent.max_jobs,
         "start_timeout": agent.start_timeout,
-        "env": agent.env,
+        "env": env,
     }
 
 

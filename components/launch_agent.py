@@ -24,6 +24,10 @@ IF_IT_EXISTS: Final = (
     "set launch.agent.createNamespace to false to use it (a destroy would delete it with all that is in it), or choose "
     "another launch.agent.namespace"
 )
+IF_THERE_IS_AN_AGENT: Final = (
+    "another stack's agent works in that namespace: take it out of launch.agent.targetNamespaces, or choose another "
+    "launch.agent.namespace"
+)
 API_KEY_ENTRY: Final = "password"
 API_KEY_HASH_ANNOTATION: Final = "tftrainer/api-key-hash"
 RBAC_API: Final = "rbac.authorization.k8s.io/v1"
@@ -72,7 +76,7 @@ class LaunchAgentArgs(TypedDict):
     """Runs at a time, -1 for no bound. Default: 10."""
     start_timeout: NotRequired[int]
     """Seconds that a run may wait for its place in the cluster before it fails. Default: 1800."""
-    env: NotRequired[Mapping[str, str]]
+    env: NotRequired[Mapping[str, pulumi.Input[str]]]
     """Environment of the agent. Default: none. Templates can't read it (see launch_checks.py)."""
 
 
@@ -94,13 +98,15 @@ class LaunchAgent(pulumi.ComponentResource):
             own = pulumi.ResourceOptions(parent=self, hooks=hooks)
             manifest = marked(f"{name}-namespace", namespace_manifest(namespace), self)
             before.append(KubernetesObject(f"{name}-namespace", manifest, own))
-        namespaced = pulumi.ResourceOptions(parent=self, depends_on=list(before))
+        # Two stacks' agents share no namespace: the one destroyed first would take the other's key and rights along.
+        hooks = pulumi.ResourceHookBinding(before_create=[cluster.refuse_existing(IF_THERE_IS_AN_AGENT)])
+        sole = pulumi.ResourceOptions(parent=self, depends_on=list(before), hooks=hooks)
         for target in target_namespaces(args):
-            manifest = api_key_secret(target, args["api_key"])
-            before.append(KubernetesObject(f"{name}-api-key-{target}", manifest, namespaced))
-            for manifest in custom_resource_rights(target, args):
-                kind = str(manifest["kind"]).lower()
-                before.append(KubernetesObject(f"{name}-{kind}-{target}", manifest, namespaced))
+            manifests = {"api-key": api_key_secret(target, args["api_key"])}
+            manifests |= {manifest["kind"].lower(): manifest for manifest in custom_resource_rights(target, args)}
+            for what, manifest in manifests.items():
+                resource = f"{name}-{what}-{target}"
+                before.append(KubernetesObject(resource, marked(resource, manifest, self), sole))
         location = args.get("chart")
         release = Release(
             name,
@@ -145,8 +151,13 @@ def agent_values(args: LaunchAgentArgs, config: pulumi.Input[str], key_hash: pul
         "baseUrl": args.get("base_url", BASE_URL),
         "launchConfig": config,
         # The chart puts values into its template bare, where `8` or `true` would no longer be a text.
-        "additionalEnvVars": [{"name": k, "value": json.dumps(v)} for k, v in args.get("env", {}).items()],
+        "additionalEnvVars": [{"name": name, "value": quoted(value)} for name, value in args.get("env", {}).items()],
     }
+
+
+def quoted(value: pulumi.Input[str]) -> pulumi.Input[str]:
+    """The value in quotes, and as secret as it was."""
+    return json.dumps(value) if isinstance(value, str) else pulumi.Output.json_dumps(value)
 
 
 def launch_config(args: LaunchAgentArgs, queues: Sequence[str]) -> str:
@@ -162,7 +173,7 @@ def api_key_hash(api_key: str) -> str:
 
 def namespace_manifest(namespace: str) -> dict[str, Any]:
     """The Namespace's manifest."""
-    return {"apiVersion": api.CORE_API, "kind": "Namespace", "metadata": {"name": namespace}}
+    return {"apiVersion": api.CORE_API, "kind": api.NAMESPACE_KIND, "metadata": {"name": namespace}}
 
 
 def api_key_secret(namespace: str, api_key: pulumi.Input[str]) -> dict[str, Any]:
@@ -170,7 +181,7 @@ def api_key_secret(namespace: str, api_key: pulumi.Input[str]) -> dict[str, Any]
     with another content the agent would refuse to start a Job there."""
     return {
         "apiVersion": api.CORE_API,
-        "kind": "Secret",
+        "kind": api.SECRET_KIND,
         "metadata": {"name": f"wandb-api-key-{RELEASE}", "namespace": namespace},
         "type": "kubernetes.io/basic-auth",
         "stringData": {API_KEY_ENTRY: pulumi.Output.secret(api_key)},
@@ -192,12 +203,12 @@ def custom_resource_rights(namespace: str, args: LaunchAgentArgs) -> list[dict[s
         "namespace": args.get("namespace", "wandb"),
     }
     metadata = {"name": name, "namespace": namespace}
-    role = {"kind": "Role", "name": name, "apiGroup": RBAC_API.partition("/")[0]}
+    role = {"kind": api.ROLE_KIND, "name": name, "apiGroup": RBAC_API.partition("/")[0]}
     return [
-        {"apiVersion": RBAC_API, "kind": "Role", "metadata": metadata, "rules": rules},
+        {"apiVersion": RBAC_API, "kind": api.ROLE_KIND, "metadata": metadata, "rules": rules},
         {
             "apiVersion": RBAC_API,
-            "kind": "RoleBinding",
+            "kind": api.ROLE_BINDING_KIND,
             "metadata": metadata,
             "subjects": [agent],
             "roleRef": role,

@@ -35,6 +35,8 @@ class LaunchQueueArgs(TypedDict):
     """V0, by which runs of higher priority go first, or DISABLED (the default)."""
     base_url: NotRequired[str]
     """Address of the W&B server's API. Default: https://api.wandb.ai."""
+    secret: NotRequired[bool]
+    """Whether the template stays encrypted in the state; in W&B it is in clear. Default: false."""
     api_key_hash: NotRequired[pulumi.Input[str]]
     """Tells one API key from another: a new key is tried on the queue, before anything that depends on it changes."""
 
@@ -65,11 +67,14 @@ def queue_faults(args: LaunchQueueArgs) -> Iterator[str]:
 
 def queue_properties(args: LaunchQueueArgs) -> dict[str, pulumi.Input[str]]:
     """What the state keeps. Template and variables are texts, which Pulumi shows as the JSON that they are."""
+    template: pulumi.Input[str] = json.dumps(args["template"])
+    if args.get("secret", False):
+        template = pulumi.Output.secret(template)
     return {
         "queue_name": args["queue_name"],
         "entity": args["entity"],
         "base_url": args.get("base_url", BASE_URL),
-        "template": json.dumps(args["template"]),
+        "template": template,
         "variables": json.dumps(args.get("variables", {})),
         "prioritization": args.get("prioritization", "DISABLED"),
         "api_key_hash": args.get("api_key_hash", ""),

@@ -3,7 +3,7 @@
 Importing it loads nothing but pydantic and the template's builders; W&B's client is not needed to read settings.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -41,8 +41,11 @@ MaxJobs = Annotated[
     AfterValidator(_no_jobs_at_all),
     t.Accepts("a whole number of at least 1, or -1 for no bound"),
 ]
-TUTORIALS_SETTINGS = {"name", "prioritization", "preset", "workers", "namespace"}
+EVERY_QUEUES_SETTINGS = ("name", "prioritization")
+TUTORIALS_SETTINGS = ("workers", "namespace")
 """What the tutorial's template leaves to choose."""
+TEMPLATES_SETTINGS = ("variables",)
+"""What a template of one's own leaves to choose."""
 
 
 class LaunchWorkers(Section):
@@ -75,13 +78,13 @@ class LaunchVariable(Section):
 
     type: Annotated[Literal["integer", "number", "string"], t.Accepts('"integer", "number" or "string"')]
     """Type of the values."""
-    minimum: float | int | None = None
+    minimum: t.Number | None = None
     """The least that a run may choose. Default: no bound."""
-    maximum: float | int | None = None
+    maximum: t.Number | None = None
     """The most that a run may choose. Default: no bound."""
-    enum: tuple[int | float | str, ...] | None = None
+    enum: t.Values | None = None
     """The only values that a run may choose. Default: any."""
-    default: int | float | str | None = None
+    default: t.Value | None = None
     """Value of a run that does not say. Default: none, and every run must say."""
 
 
@@ -95,7 +98,8 @@ class LaunchQueueSettings(Section):
     preset: Annotated[Literal["hardened", "tutorial"], t.Accepts('"hardened" or "tutorial"')] = "hardened"
     """Which template to start from; the tutorial's knows no other settings than workers and namespace."""
     template: Template = {}
-    """A template of your own instead, with the variables in it declared in `variables`."""
+    """A template of your own instead, with the variables in it declared in `variables`. Settings that make a template
+    don't go with it."""
     variables: dict[str, LaunchVariable] = {}
     """Template variables of a template of your own."""
     namespace: t.Namespace = "wandb"
@@ -135,7 +139,7 @@ class LaunchAgentSettings(Section):
     """Namespace of the agent."""
     create_namespace: t.Flag = True
     """Off: the namespace exists."""
-    target_namespaces: tuple[t.Namespace, ...] = ()
+    target_namespaces: t.Namespaces = ()
     """Further namespaces in which the agent may create jobs; they must exist."""
     chart: t.OptionalPath = ""
     """Absolute path of the chart. Default: version 0.13.12 from W&B's repository."""
@@ -228,8 +232,10 @@ def launch_clashes(launch: LaunchSettings) -> Iterator[str]:
             f"{queue.workers.maximum}"
         )
         return
-    if queue.preset == "tutorial":
-        yield from _beyond_the_tutorial(queue)
+    if queue.template:
+        yield from _set_beside("launch.queue.template", queue, (*EVERY_QUEUES_SETTINGS, *TEMPLATES_SETTINGS))
+    elif queue.preset == "tutorial":
+        yield from _set_beside('preset "tutorial"', queue, (*EVERY_QUEUES_SETTINGS, *TUTORIALS_SETTINGS))
     if queue.variables and not queue.template:
         yield "launch.queue.variables is set; accepted: only with launch.queue.template"
     template, variables = queue_template(queue)
@@ -244,7 +250,7 @@ def launch_clashes(launch: LaunchSettings) -> Iterator[str]:
         )
 
 
-def _beyond_the_tutorial(queue: LaunchQueueSettings) -> Iterator[str]:
+def _set_beside(choice: str, queue: LaunchQueueSettings, accepted: Sequence[str]) -> Iterator[str]:
     for name, field in LaunchQueueSettings.model_fields.items():
-        if name not in TUTORIALS_SETTINGS and getattr(queue, name) != field.default:
-            yield f'launch.queue.{field.alias} is set; accepted with preset "tutorial": only workers and namespace'
+        if name not in (*accepted, "preset", "template") and getattr(queue, name) != field.default:
+            yield f"launch.queue.{field.alias} is set; accepted with {choice}: only {', '.join(accepted)}"

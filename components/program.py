@@ -57,7 +57,7 @@ def declare(settings: config.Settings, secret: frozenset[str]) -> None:
         TensorBoard("tensorboard", stack.tensorboard_args(settings))
 
     if settings.launch.enabled:
-        for name, value in launch.deploy(settings.launch, launch_key).items():
+        for name, value in launch.deploy(settings.launch, launch_key, "launch" in secret).items():
             pulumi.export(name, value)
 
     if settings.trains:

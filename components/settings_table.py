@@ -65,10 +65,7 @@ def every_field(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, 
 
 
 def _accepts(field: FieldInfo) -> str:
-    words = accepted_words(field)
-    if not words and nested_model(field.annotation):
-        return "a list of objects" if get_origin(field.annotation) is tuple else "an object"
-    return words or "a number, a text or a list of them"
+    return accepted_words(field) or ("a list of objects" if get_origin(field.annotation) is tuple else "an object")
 
 
 def _default(field: FieldInfo) -> str:

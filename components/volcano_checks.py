@@ -41,9 +41,16 @@ def volcano_faults(spec: Mapping[str, Any], integers: Collection[str]) -> Iterat
         yield from _number(f"spec.{key}", spec.get(key), integers)
     yield from _min_available(spec.get("minAvailable"), [task.get("replicas") for task in tasks])
     plugins = spec.get("plugins") or {}
+    if not isinstance(plugins, Mapping):
+        yield f"spec.plugins is {shown(plugins)}; accepted: plugins, each with a list of its arguments"
+        return
     for name in plugins:
         if name not in PLUGINS:
             yield f"spec.plugins.{name} is no plugin of Volcano; accepted: {', '.join(PLUGINS)}"
+    for name, arguments in plugins.items():
+        if not isinstance(arguments, list | None):
+            yield f"spec.plugins.{name} is {shown(arguments)}; accepted: a list of its arguments"
+            return
     if "pytorch" in plugins and len(set(names)) == len(names):
         yield from _pytorch(plugins["pytorch"] or [], names, tasks)
 
@@ -66,8 +73,16 @@ def _min_available(least: Any, replicas: Sequence[Any]) -> Iterator[str]:
 
 
 def _policies(path: str, policies: Any) -> Iterator[str]:
-    for index, policy in enumerate(policies or ()):
-        for event in policy.get("events") or ([policy["event"]] if "event" in policy else []):
+    policies = policies or []
+    if not isinstance(policies, list) or not all(isinstance(policy, Mapping) for policy in policies):
+        yield f"{path} is {shown(policies)}; accepted: a list of objects with event and action"
+        return
+    for index, policy in enumerate(policies):
+        events = policy.get("events") or ([policy["event"]] if "event" in policy else [])
+        if not isinstance(events, list):
+            yield f"{path}[{index}].events is {shown(events)}; accepted: a list of {', '.join(EVENTS)}"
+            return
+        for event in events:
             if event not in EVENTS:
                 yield f"{path}[{index}].event is {shown(event)}; accepted: {', '.join(EVENTS)}"
         if policy.get("action") not in ACTIONS:

@@ -6,6 +6,7 @@ import pytest
 
 from components.launch_checks import template_faults
 from components.launch_template import workers_variable
+from components.volcano_checks import EVENTS
 from tests.launch.builders import REMOVED, a_hardened_template, a_plain_job, a_template
 
 WORKER_REPLICAS = "spec.tasks.1.replicas"
@@ -14,6 +15,8 @@ POD = "spec.tasks.0.template.spec"
 
 
 NOT_WITH_AGENT = "accepted: templates without it, for the agent refuses it"
+ARGUMENTS = "a list of its arguments"
+POLICIES = "accepted: a list of objects with event and action"
 A_NUMBER = 'accepted: a whole number of at least 0, or "{{name}}" for an integer variable'
 
 
@@ -130,6 +133,21 @@ def test_is_accepted(template: dict[str, Any], variables: dict[str, Any]) -> Non
             a_template(("spec.tasks.0.name", "chief")),
             'spec.plugins.pytorch has master "master"; accepted: the name of a task (chief, worker)',
             id="a plugin's task that is none",
+        ),
+        *(
+            pytest.param(a_template((path, value)), want, id=f"{path} of another shape: {value}")
+            for path, value, want in (
+                ("spec.plugins", ["pytorch"], 'spec.plugins is ["pytorch"]; accepted: plugins, each with ' + ARGUMENTS),
+                ("spec.plugins.svc", True, "spec.plugins.svc is true; accepted: " + ARGUMENTS),
+                ("spec.policies", {"event": "*"}, 'spec.policies is {"event": "*"}; ' + POLICIES),
+                ("spec.policies", ["*"], 'spec.policies is ["*"]; ' + POLICIES),
+                ("spec.tasks.0.policies", 5, "spec.tasks[0].policies is 5; " + POLICIES),
+                (
+                    "spec.policies",
+                    [{"events": "PodFailed", "action": "RestartJob"}],
+                    'spec.policies[0].events is "PodFailed"; accepted: a list of ' + ", ".join(EVENTS),
+                ),
+            )
         ),
         pytest.param(
             a_template(("spec.tasks.1.name", "master")),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi.runtime import rpc
 
 from components import launch
 from components.errors import ConfigError
@@ -82,13 +83,18 @@ def test_infiniband_is_annotation_devices_and_environment() -> None:
         ),
         pytest.param(
             {"queue": {"preset": "tutorial", "env": {"SEED": "1"}}},
-            'launch.queue.env is set; accepted with preset "tutorial": only workers and namespace',
+            'launch.queue.env is set; accepted with preset "tutorial": only name, prioritization, workers, namespace',
             id="more than the tutorial's template can be told",
         ),
         pytest.param(
             {"queue": {"variables": {"gpus": {"type": "integer"}}}},
             "launch.queue.variables is set; accepted: only with launch.queue.template",
             id="variables without a template of one's own",
+        ),
+        pytest.param(
+            {"queue": {"template": a_plain_job(), "env": {"A": "1"}}},
+            "launch.queue.env is set; accepted with launch.queue.template: only name, prioritization, variables",
+            id="settings that a template of one's own does not know",
         ),
         pytest.param(
             {"queue": {"template": a_plain_job(("metadata.name", "job"))}},
@@ -108,11 +114,13 @@ def test_a_contradiction_is_told_in_one_line(section: dict[str, Any], want: str)
     assert next(iter(launch_clashes(settings(**section)))) == want
 
 
-def deployed(key: str | None, preview: bool = False, secret: bool = True, **section: Any) -> Run:
+def deployed(
+    key: str | None, preview: bool = False, secret: bool = True, secret_section: bool = False, **section: Any
+) -> Run:
     def program() -> None:
         if key:
             pulumi.runtime.set_all_config({"wandb:apiKey": key}, ["wandb:apiKey"] if secret else [])
-        for name, value in deploy(settings(**section), ready_key()).items():
+        for name, value in deploy(settings(**section), ready_key(), secret_section).items():
             pulumi.export(name, value)
 
     return run(program, preview=preview)
@@ -126,6 +134,16 @@ def test_queue_agent_and_the_command_to_launch_with() -> None:
         "launchTemplate": as_json({"kubernetes": a_hardened_template(replicas="{{workers}}")}),
         "launchCommand": "wandb launch -e team -q 'volcano-ddp' -d IMAGE -p PROJECT",
     }
+
+
+def test_what_the_config_keeps_encrypted_stays_so_in_the_state() -> None:
+    token = {"env": {"TOKEN": "hush"}}
+    made = deployed(KEY, secret_section=True, queue=token, agent=token)
+    texts = [str(one.request.object) for one in made.registered]
+    assert sum("hush" in text for text in texts) == 2
+    for kind, property_ in (("LaunchQueue", "template"), ("Release", "values")):
+        request = next(one.request for one in made.registered if one.kind == kind)
+        assert rpc._special_secret_sig in str(request.object.fields[property_])
 
 
 def test_the_agent_can_run_elsewhere() -> None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from components import settings, settings_table
 from components.clashes import longest_job_name
-from components.faults import all_keys, fields_by_key, nested_model
+from components.faults import accepted_words, all_keys, fields_by_key, nested_model
 from components.field_types import quantity
 from tests.unit.recording import as_config
 
@@ -66,6 +66,15 @@ def test_every_setting_says_what_it_means() -> None:
 
     assert list(undescribed(settings.Settings)) == []
     assert [key for key, entry in project()["config"].items() if not entry["description"].endswith(".")] == []
+
+
+def test_every_setting_that_is_no_object_says_what_it_accepts() -> None:
+    silent = [
+        key
+        for key, field in settings_table.every_field(settings.Settings)
+        if not nested_model(field.annotation) and not accepted_words(field)
+    ]
+    assert silent == []
 
 
 def test_the_schema_is_printed() -> None:
