@@ -17,6 +17,10 @@ TOLD_BY_STATE = ("FailedScheduling", "Unschedulable", "Failed", "BackOff")
 Manifest = Mapping[str, Any]
 
 
+class GoneError(Exception):
+    """There is no such job, or it is being deleted."""
+
+
 def first_failure(kubeconfig: Kubeconfig, namespace: str, job_name: str) -> str:
     """Which of the job's workers failed first, and the last lines of its log; "" when no failed pod is left."""
     ends = [end for pod in live_objects.gang_pods(kubeconfig, namespace, job_name) if (end := _end(pod))]
@@ -53,11 +57,11 @@ def _end(pod: Manifest) -> tuple[str, bool, str, str, str] | None:
 def obstacles(kubeconfig: Kubeconfig, namespace: str, job_name: str) -> Iterator[str]:
     """What keeps the job's pods from running, one line each; nothing once they all run.
 
-    Raises LookupError when the job does not exist.
+    Raises GoneError when the job does not exist.
     """
     job = live_objects.find(kubeconfig, api.TRAINER_API, api.TRAIN_JOB_KIND, job_name, namespace)
     if job is None or "deletionTimestamp" in job["metadata"]:
-        raise LookupError(f"TrainJob {job_name} of namespace {namespace}")
+        raise GoneError(f"TrainJob {job_name} of namespace {namespace}")
     pods = live_objects.gang_pods(kubeconfig, namespace, job_name)
     if pods and all(pod["status"].get("phase") != "Pending" for pod in pods):
         return
@@ -83,8 +87,8 @@ def _unschedulable(group: Manifest | None, pods: Sequence[Manifest], events: Seq
         yield f"Volcano does not start the gang: {conditions[-1].get('message', '')}"
     elif group.get("status", {}).get("phase", "Pending") == "Pending":
         # The queue does not let it in; only an event says why.
-        told = [event for event in events if event["involvedObject"]["kind"] == api.POD_GROUP_KIND]
-        reason = f": {max(told, key=_when)['message']}" if told else ""
+        told = [event for event in events if event["involvedObject"].get("kind") == api.POD_GROUP_KIND]
+        reason = f": {max(told, key=_when).get('message', '')}" if told else ""
         yield f"the gang waits in queue {group['spec'].get('queue')}{reason}"
 
 
@@ -93,14 +97,19 @@ def _containers(pods: Sequence[Manifest]) -> Iterator[str]:
         for container in pod["status"].get("containerStatuses", []):
             waiting = container.get("state", {}).get("waiting", {})
             if waiting.get("message"):
-                yield f"{pod['metadata']['name']}: {waiting['reason']}: {waiting['message']}"
+                yield f"{pod['metadata']['name']}: {_said(waiting)}"
 
 
 def _warnings(events: Sequence[Manifest]) -> Iterator[str]:
     for event in events:
-        if event["type"] == "Warning" and event["reason"] not in TOLD_BY_STATE:
+        if event.get("type") == "Warning" and event.get("reason") not in TOLD_BY_STATE:
             about = event["involvedObject"]
-            yield f"{about['kind']} {about['name']}: {event['reason']}: {event['message']}"
+            yield f"{about.get('kind', 'object')} {about['name']}: {_said(event)}"
+
+
+def _said(about: Manifest) -> str:
+    """The reason and the message of an event or a state, each of which may be missing."""
+    return ": ".join(filter(None, [about.get("reason"), about.get("message")]))
 
 
 def _concerns(event: Manifest, job_name: str) -> bool:

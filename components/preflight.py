@@ -51,12 +51,15 @@ def require_ready(kubeconfig: Kubeconfig, settings: Settings, prefix: str) -> No
 
 
 def _answered(check: Callable[[], Iterator[str]]) -> list[str]:
+    """What the check finds, as far as it comes."""
+    lines: list[str] = []
     try:
-        return list(check())
+        lines.extend(check())
     except live_objects.ForbiddenError:
-        return []
+        pass
     except RuntimeError as error:
         raise ConfigError([str(error)]) from error
+    return lines
 
 
 @dataclass(frozen=True)

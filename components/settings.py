@@ -206,7 +206,7 @@ class Settings(Section):
     await_completion: t.Flag = False
     """Whether `pulumi up` waits until the job is Complete, and fails when it is Failed."""
     await_timeout: t.NotNegative = 0
-    """Seconds that `pulumi up` waits; 0 for the deadline, or for one day when there is none."""
+    """Seconds that `pulumi up` waits; 0 for a minute longer than the deadline, or for a day when there is none."""
     launch: LaunchSettings = LaunchSettings()
 
     @property

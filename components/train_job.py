@@ -12,6 +12,8 @@ from components.kubernetes_object import KubernetesObject
 from components.waiting import AwaitedJob
 
 ONE_DAY_SECONDS = 24 * 60 * 60
+MARGIN_SECONDS = 60
+"""How long after the deadline to look for the job's end: the Trainer counts from when the job starts or is resumed."""
 FINISHED = "jsonpath={.status.conditions[?(@.type=='Complete'||@.type=='Failed')].status}=True"
 """Waiting for Complete alone would hang on a Failed job (https://github.com/pulumi/pulumi-kubernetes/issues/4428)."""
 IMMUTABLE = ["spec.runtimeRef", "spec.trainer", "spec.activeDeadlineSeconds"]
@@ -46,7 +48,7 @@ class TrainJobArgs(TypedDict):
     await_completion: NotRequired[bool]
     """Whether the update waits for the job's end and fails when the job did. Default: false."""
     await_timeout_seconds: NotRequired[int]
-    """Seconds to wait; 0 for the deadline, or a day when there is none. Default: 0."""
+    """Seconds to wait; 0 for a minute longer than the deadline, or a day when there is none. Default: 0."""
 
 
 class TrainJob(pulumi.ComponentResource):
@@ -138,6 +140,8 @@ def _annotations(args: TrainJobArgs) -> dict[str, str]:
     # (as JobSet once did with its Jobs: https://github.com/kubernetes-sigs/jobset/issues/561).
     annotations = {api.DELETION_PROPAGATION_ANNOTATION: "background"}
     if _awaits(args):
-        seconds = int(args.get("await_timeout_seconds", 0)) or int(args.get("deadline_seconds", 0)) or ONE_DAY_SECONDS
+        deadline = int(args.get("deadline_seconds", 0))
+        longest = deadline + MARGIN_SECONDS if deadline else ONE_DAY_SECONDS
+        seconds = int(args.get("await_timeout_seconds", 0)) or longest
         annotations |= {api.WAIT_FOR_ANNOTATION: FINISHED, api.TIMEOUT_ANNOTATION: str(seconds)}
     return annotations

@@ -72,7 +72,7 @@ class AwaitedJob:
             try:
                 lines = list(diagnosis.obstacles(self._kubeconfig, *self._job))
                 was_there = True
-            except LookupError as gone:
+            except diagnosis.GoneError as gone:
                 lines = [f"{gone} was deleted; {HOW_TO_REPAIR}"] if was_there else []
             except RuntimeError:
                 continue  # the provider tells when the API server is gone

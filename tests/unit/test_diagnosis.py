@@ -107,6 +107,11 @@ def test_an_image_that_cannot_be_fetched(server: ApiServer) -> None:
             ["TrainJob digits: TrainJobResourcesCreationFailed: denied"],
             id="the Trainer's own",
         ),
+        pytest.param(
+            {"involvedObject": {"name": "digits"}, "type": "Warning", "lastTimestamp": LATER, "reason": "Odd"},
+            ["object digits: Odd"],
+            id="one that says little",
+        ),
         pytest.param(an_event("digits-node-0-0-y", "FailedMount", "x", at=BEFORE), [], id="of an earlier run"),
         pytest.param(an_event("digits2-node-0-0-x", "FailedMount", "x"), [], id="of another job"),
         pytest.param(an_event("digits", "Created", "x", "TrainJob", type="Normal"), [], id="no warning"),

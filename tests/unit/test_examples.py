@@ -14,7 +14,7 @@ SWEEP = Path(__file__).parents[2] / "examples" / "sweep"
 
 def the_sweep(*rates: str) -> Run:
     project = yaml.safe_load((SWEEP / "Pulumi.yaml").read_text())
-    defaults = {key: entry["default"] for key, entry in project["config"].items()}
+    defaults = {key: entry["default"] for key, entry in project["config"].items() if "default" in entry}
 
     def program() -> None:
         runpy.run_path(str(SWEEP / "__main__.py"))

@@ -235,6 +235,14 @@ def test_a_launch_queue_of_volcano_jobs_needs_volcano(server: ApiServer) -> None
     ]
 
 
+def test_what_is_missing_is_told_although_something_else_may_not_be_read(server: ApiServer) -> None:
+    del server.answers[VOLCANO]
+    server.answer("/api/v1/namespaces/ml", {"message": "forbidden"}, 403)
+    assert faults(server, **LAUNCH_ALONE, launch=a_launch(agent={"targetNamespaces": ["ml"]})) == [
+        f"Volcano is missing in the cluster (Queue of scheduling.volcano.sh/v1beta1); {INSTALL}"
+    ]
+
+
 def test_a_server_that_refuses_is_one_line(server: ApiServer) -> None:
     server.answer(NAMESPACE, {"message": "Unauthorized"}, 401)
     assert faults(server) == [

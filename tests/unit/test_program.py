@@ -241,7 +241,7 @@ def test_a_tensorboard_shows_the_namespaces_logs() -> None:
 
 def test_launch_is_a_part_of_the_stack_when_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "ready_key", lambda: "key")
-    monkeypatch.setattr(launch, "deploy", lambda section, key: {"launchQueue": section.queue.name})
+    monkeypatch.setattr(launch, "deploy", lambda section, key, secret: {"launchQueue": section.queue.name})
     assert "launchQueue" not in a_run().stack_outputs
     section = {"enabled": True, "entity": "team"}
     assert a_run(launch=section).stack_outputs["launchQueue"] == "volcano-ddp"
@@ -300,7 +300,7 @@ def test_waiting_is_asked_for_only_of_a_job_that_runs() -> None:
     ("config", "want"),
     [
         pytest.param({}, "86400", id="a day"),
-        pytest.param({"deadline": 60}, "60", id="the deadline"),
+        pytest.param({"deadline": 60}, "120", id="a minute longer than the deadline"),
         pytest.param({"deadline": 60, "awaitTimeout": 30}, "30", id="its own bound"),
     ],
 )

@@ -91,7 +91,7 @@ def test_a_job_that_somebody_deletes_is_told(
 
     def look(*_: Any) -> list[str]:
         if next(looks, "over") is None:
-            raise LookupError("TrainJob digits of namespace ml")
+            raise diagnosis.GoneError("TrainJob digits of namespace ml")
         if told:
             job._over.set()
         return []
