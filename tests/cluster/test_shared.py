@@ -1,21 +1,26 @@
 """Stacks and jobs side by side: what they share belongs to one of them, and is not taken from the others."""
 
+import os
+import re
 import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pulumi.automation import CommandError
 
 from tests.cluster.conftest import Deploy
 from tests.cluster.objects import SCHEDULING, TRAINER, conditions, kind_of, listed, named, wait_until
-from tests.cluster.program import PROJECT, Program, Project
+from tests.cluster.program import PROJECT, STACK, Program, Project
 from tests.cluster.test_updates import QUICK, RUNNING, running
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 
+RBAC = "rbac.authorization.k8s.io/v1"
 OWNER = RUNNING | {"job": {"enabled": False}}
 """A stack of a queue and a runtime alone."""
 
@@ -86,6 +91,51 @@ def test_a_stack_for_others_is_destroyed_only_on_purpose_and_gangs_that_run_outl
     wait_until("it ends well", lambda: "Complete" in conditions(named(TRAINER, "TrainJob", "guest", namespace)))
 
 
+def test_a_stack_for_others_makes_its_runtime_anew_only_on_purpose(deploy: Deploy) -> None:
+    owner = deploy(**OWNER)
+    owner.up()
+    owner.edit({"maxRestarts": 1})
+    assert "currently marked for protection" in owner.failing_up().output
+    owner.unprotect()
+    assert set(owner.up().changed) == {"ClusterTrainingRuntime"}
+    with pytest.raises(CommandError, match="cannot be deleted"):
+        owner.destroy()
+
+
+def test_a_guest_needs_no_more_rights_than_documented(
+    deploy: Deploy, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deploy(**OWNER).up()
+    (text,) = re.findall(r"```yaml\n(apiVersion: rbac.*?)```", (PROJECT / "docs" / "sharing.md").read_text(), re.DOTALL)
+    role = yaml.safe_load(text)
+    role["metadata"]["namespace"] = namespace
+    bound = {"kind": "Role", "name": role["metadata"]["name"], "apiGroup": RBAC.partition("/")[0]}
+    binding = {
+        "metadata": {"name": "guest"},
+        "roleRef": bound,
+        "subjects": [{"kind": "ServiceAccount", "name": "guest", "namespace": namespace}],
+    }
+    kind_of("v1", "ServiceAccount").create(namespace=namespace, body={"metadata": {"name": "guest"}})
+    kind_of(RBAC, "Role").create(namespace=namespace, body=role)
+    kind_of(RBAC, "RoleBinding").create(namespace=namespace, body=binding)
+    command = ["kubectl", "create", "token", "guest", "--namespace", namespace]
+    token = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603  all ours
+    kubeconfig = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
+    for user in kubeconfig["users"]:
+        user["user"] = {"token": token}
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
+
+    guest = a_guest(deploy, namespace, env={"SECONDS": "1"}, awaitCompletion=True)
+    with monkeypatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+        guest.up()
+        guest.set("runId", "again")
+        assert set(guest.up().changed) == {"TrainJob"}
+        assert guest.up(refresh=True).changed == {}
+        guest.destroy()
+    assert listed(TRAINER, "TrainJob", namespace) == []
+
+
 def test_an_existing_queue_is_imported_as_documented(deploy: Deploy, namespace: str) -> None:
     queue = f"{namespace}-queue"
     by_hand = {
@@ -117,6 +167,14 @@ def test_the_sweep_example_is_a_job_for_each_rate(namespace: str, tmp_path: Path
     shutil.copytree(PROJECT / "examples" / "sweep", folder)
     for part in (".venv", "components", "trainer"):
         (tmp_path / part).symlink_to(PROJECT / part)
-    preview = Project(folder, tmp_path / "state", {"namespace": namespace})
-    kinds = Counter(key.split("/")[0] for key in preview.preview().operations)
-    assert kinds == {"Queue": 1, "ConfigMap": 1, "ClusterTrainingRuntime": 1, "TrainJob": 4, "NetworkPolicy": 4}
+    (folder / "Pulumi.sweep.yaml").rename(folder / f"Pulumi.{STACK}.yaml")
+    sweep = Project(folder, tmp_path / "state", {"namespace": namespace})
+
+    def kinds() -> Counter[str]:
+        return Counter(key.split("/")[0] for key in sweep.preview().operations)
+
+    shared = {"Queue": 1, "ConfigMap": 1, "ClusterTrainingRuntime": 1}
+    assert kinds() == shared | {"TrainJob": 4, "NetworkPolicy": 4}
+    one_more = sweep.command("config", "set", "--path", "learningRates[4]", "0.008")
+    assert one_more.wait(60) == 0
+    assert kinds() == shared | {"TrainJob": 5, "NetworkPolicy": 5}
