@@ -46,7 +46,7 @@ lint: $(VENV)/dev ## ruff and mypy
 	cd package && MYPYPATH=.. ../$(VENV)/bin/mypy --config-file ../pyproject.toml .
 
 test-unit: $(VENV)/dev ## the fast tests: no root, no cluster
-	$(VENV)/bin/pytest -m "$(UNIT)"
+	$(VENV)/bin/pytest --numprocesses 4 -m "$(UNIT)"
 
 test-trainer: $(VENV)/dev ## real TensorFlow worker processes on loopback
 	$(VENV)/bin/pytest -m tensorflow
