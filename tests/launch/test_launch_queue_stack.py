@@ -51,6 +51,18 @@ def test_a_queue_lives_with_its_stack(program: Program, server: FakeWandb) -> No
     assert server.queues == {}
 
 
+def test_a_secret_template_is_encrypted_in_the_state(program: Program, server: FakeWandb) -> None:
+    template = a_hardened_template(replicas="{{workers}}", env={"TOKEN": "hush"})
+    program.set_queue(**a_queue(server, template=template, secret=True))
+    program.up()
+    assert server.template("ddp") == template
+    made = (program.stack.export_stack().deployment or {})["resources"]
+    (queue,) = (resource for resource in made if resource["type"].endswith(":LaunchQueue"))
+    for part in ("inputs", "outputs"):
+        assert "plaintext" in queue[part]["template"], "as an export shows what the state holds encrypted"
+    assert program.up() == {"same": 2}
+
+
 def test_what_somebody_changed_in_wandb_is_put_back(program: Program, server: FakeWandb) -> None:
     program.up()
     server.queues["ddp"]["config"] = json.dumps({"resource_args": {"kubernetes": a_plain_job()}})
