@@ -181,6 +181,11 @@ def test_a_failed_job_fails_every_update_with_the_worker_until_it_is_run_again(d
     assert "Complete" in conditions(the_job(namespace))
 
 
+def test_a_job_past_its_deadline_fails_the_update_with_the_reason(deploy: Deploy) -> None:
+    output = deploy(**RUNNING | {"awaitCompletion": True, "deadline": 5}).failing_up().output
+    assert "the TrainJob Failed (DeadlineExceeded)" in output
+
+
 def test_a_gang_that_does_not_start_says_why_while_it_is_waited_for(deploy: Deploy, namespace: str) -> None:
     program = deploy(script=str(QUICK), data={"hostPath": "/no/such/folder"}, awaitTimeout=20)
     output = program.failing_up().output
