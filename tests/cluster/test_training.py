@@ -136,7 +136,6 @@ def test_bad_input_is_refused_with_one_line_and_nothing_is_created(deploy: Deplo
     ("server", "settings", "want"),
     [
         pytest.param("https://127.0.0.1:1", {}, "https://127.0.0.1:1", id="a cluster out of reach"),
-        pytest.param(None, {}, "has no credentials", id="a context without credentials"),
         pytest.param(None, {"numNodes": 0}, "tftrainer:numNodes", id="wrong settings, and no credentials"),
     ],
 )
