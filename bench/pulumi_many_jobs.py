@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 
 from bench.gangs import Cluster, pulumi
-from bench.reporting import report
+from bench.reporting import report, report_beside
 from components import settings as config
 from components import stack
 from components.network import policy_manifest
@@ -154,8 +154,7 @@ def report_growth(sizes: list[int], bare: dict[int, list[float]], checkpointed: 
 
 
 def report_job(name: str, seconds: float, peer: str, theirs: float, **more: str) -> None:
-    beside = {"name": peer, "value": round(theirs, 4), "unit": "s"}
-    report(name, seconds, "s", peer=beside, ratio=round(seconds / theirs, 4), **more)
+    report_beside(name, "s", seconds, peer, theirs, seconds / theirs, **more)
 
 
 def main(sizes: list[int]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bench.gangs import JOB, KUBECTL, Cluster, minimal_pulumi_up, with_kubectl, with_plain_pulumi, with_pulumi
-from bench.reporting import report, report_pairs
+from bench.reporting import report_beside, report_pairs
 from tests.cluster.conftest import small_job
 
 PAIRS = 20
@@ -45,16 +45,16 @@ def report_beyond(start: list[float], name: str, seconds: list[float], theirs: l
     Means, not the turns' own ratios: those are of differences as small as the second that a pod may wait for Volcano.
     """
     turns = list(zip(start, seconds, theirs, strict=True))
-    least, whole, peer = map(statistics.fmean, zip(*turns, strict=True))
     chance = random.Random(0)  # noqa: S311  no secret
     ratios = [ratio(chance.choices(turns, k=len(turns))) for _ in range(RESAMPLES)]
     low, *_, high = statistics.quantiles(ratios, n=40)
-    report(
+    report_beside(
         f"{name}, without engine's and provider's start: means, and their ratio's 95 % interval",
-        whole - least,
         "s",
-        peer={"name": KUBECTL, "value": round(peer, 4), "unit": "s"},
-        ratio=round(ratio(turns), 4),
+        statistics.fmean(seconds) - statistics.fmean(start),
+        KUBECTL,
+        statistics.fmean(theirs),
+        ratio(turns),
         ratio_range=[round(low, 4), round(high, 4)],
         pairs=len(turns),
         **more,

@@ -49,6 +49,7 @@ POD_KIND: Final = "Pod"
 EVENT_KIND: Final = "Event"
 NAMESPACE_KIND: Final = "Namespace"
 SECRET_KIND: Final = "Secret"  # noqa: S105  a kind
+RBAC_API: Final = "rbac.authorization.k8s.io/v1"
 ROLE_KIND: Final = "Role"
 ROLE_BINDING_KIND: Final = "RoleBinding"
 CLAIM_KIND: Final = "PersistentVolumeClaim"

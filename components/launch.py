@@ -11,6 +11,7 @@ from components.launch_agent import LaunchAgent, LaunchAgentArgs, api_key_hash, 
 from components.launch_client import API_KEY, HOW_TO_SET_API_KEY, NO_CLIENT, RESOURCE_TYPE
 from components.launch_queue import LaunchQueue
 from components.launch_settings import LaunchAgentSettings, LaunchSettings, queue_template
+from components.stack import secret_if
 from components.volcano_job import as_json
 
 
@@ -28,7 +29,6 @@ def ready_key() -> pulumi.Output[str]:
 def deploy(launch: LaunchSettings, key: pulumi.Output[str], secret: bool) -> dict[str, pulumi.Input[str]]:
     """Register queue and agent, and return the stack's outputs of them; `secret` settings stay so in the state."""
     template, variables = queue_template(launch.queue)
-    template_text = as_json({RESOURCE_TYPE: template})
     queue = LaunchQueue(
         "launch-queue",
         {
@@ -47,7 +47,7 @@ def deploy(launch: LaunchSettings, key: pulumi.Output[str], secret: bool) -> dic
     return {
         "launchQueue": queue.queue_name,
         # To edit for a single run and hand to `wandb launch --resource-args`.
-        "launchTemplate": pulumi.Output.secret(template_text) if secret else template_text,
+        "launchTemplate": secret_if(secret, as_json({RESOURCE_TYPE: template})),
         "launchCommand": f"wandb launch -e {launch.entity} -q '{launch.queue.name}' -d IMAGE -p PROJECT",
     }
 
@@ -84,9 +84,6 @@ def agent_args(
 ) -> LaunchAgentArgs:
     """The agent's arguments: rights beyond the chart's only if the template needs them."""
     agent, other = launch.agent, custom_resource(template)
-    env: Mapping[str, pulumi.Input[str]] = agent.env
-    if secret:
-        env = {name: pulumi.Output.secret(value) for name, value in agent.env.items()}
     return {
         "api_key": key,
         "entity": launch.entity,
@@ -103,7 +100,7 @@ def agent_args(
         "node_selector": agent.node_selector,
         "max_jobs": agent.max_jobs,
         "start_timeout": agent.start_timeout,
-        "env": env,
+        "env": {name: secret_if(secret, value) for name, value in agent.env.items()},
     }
 
 

@@ -30,7 +30,6 @@ IF_THERE_IS_AN_AGENT: Final = (
 )
 API_KEY_ENTRY: Final = "password"
 API_KEY_HASH_ANNOTATION: Final = "tftrainer/api-key-hash"
-RBAC_API: Final = "rbac.authorization.k8s.io/v1"
 COVERED_GROUPS: Final = ("batch", "batch.volcano.sh")
 """API groups whose jobs the chart's own role covers."""
 VERBS: Final = ("create", "get", "watch", "list", "update", "delete", "patch")
@@ -203,11 +202,11 @@ def custom_resource_rights(namespace: str, args: LaunchAgentArgs) -> list[dict[s
         "namespace": args.get("namespace", "wandb"),
     }
     metadata = {"name": name, "namespace": namespace}
-    role = {"kind": api.ROLE_KIND, "name": name, "apiGroup": RBAC_API.partition("/")[0]}
+    role = {"kind": api.ROLE_KIND, "name": name, "apiGroup": api.RBAC_API.partition("/")[0]}
     return [
-        {"apiVersion": RBAC_API, "kind": api.ROLE_KIND, "metadata": metadata, "rules": rules},
+        {"apiVersion": api.RBAC_API, "kind": api.ROLE_KIND, "metadata": metadata, "rules": rules},
         {
-            "apiVersion": RBAC_API,
+            "apiVersion": api.RBAC_API,
             "kind": api.ROLE_BINDING_KIND,
             "metadata": metadata,
             "subjects": [agent],

@@ -41,10 +41,9 @@ MaxJobs = Annotated[
     AfterValidator(_no_jobs_at_all),
     t.Accepts("a whole number of at least 1, or -1 for no bound"),
 ]
-EVERY_QUEUES_SETTINGS = ("name", "prioritization")
-TUTORIALS_SETTINGS = ("workers", "namespace")
+TUTORIALS_SETTINGS = ("name", "prioritization", "workers", "namespace")
 """What the tutorial's template leaves to choose."""
-TEMPLATES_SETTINGS = ("variables",)
+TEMPLATES_SETTINGS = ("name", "prioritization", "variables")
 """What a template of one's own leaves to choose."""
 
 
@@ -233,9 +232,9 @@ def launch_clashes(launch: LaunchSettings) -> Iterator[str]:
         )
         return
     if queue.template:
-        yield from _set_beside("launch.queue.template", queue, (*EVERY_QUEUES_SETTINGS, *TEMPLATES_SETTINGS))
+        yield from _set_beside("launch.queue.template", queue, TEMPLATES_SETTINGS)
     elif queue.preset == "tutorial":
-        yield from _set_beside('preset "tutorial"', queue, (*EVERY_QUEUES_SETTINGS, *TUTORIALS_SETTINGS))
+        yield from _set_beside('preset "tutorial"', queue, TUTORIALS_SETTINGS)
     if queue.variables and not queue.template:
         yield "launch.queue.variables is set; accepted: only with launch.queue.template"
     template, variables = queue_template(queue)

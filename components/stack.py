@@ -123,6 +123,11 @@ def verification_commands(settings: Settings) -> dict[str, str]:
     return commands
 
 
+def secret_if(secret: bool, text: str) -> pulumi.Input[str]:
+    """The text, encrypted in the state if the config keeps it so."""
+    return pulumi.Output.secret(text) if secret else text
+
+
 def _run_trigger(settings: Settings, scripts: pulumi.Input[str] | None) -> list[Any]:
     """What a run depends on although its TrainJob does not mention it: a change of any runs the job again.
 
@@ -155,14 +160,12 @@ def _env(settings: Settings, secret: frozenset[str]) -> Mapping[str, pulumi.Inpu
         api.ENV_BATCH_SIZE: str(settings.batch_size),
         api.ENV_PORT: str(settings.port),
     }
-    if "env" not in secret:
-        return {**own, **settings.env}
-    return {**own, **{name: pulumi.Output.secret(value) for name, value in settings.env.items()}}
+    return {**own, **{name: secret_if("env" in secret, value) for name, value in settings.env.items()}}
 
 
 def _args(settings: Settings, secret: frozenset[str]) -> Sequence[pulumi.Input[str]]:
     """The script's arguments, secret if they are."""
-    return [pulumi.Output.secret(arg) for arg in settings.args] if "args" in secret else settings.args
+    return [secret_if("args" in secret, arg) for arg in settings.args]
 
 
 def _folders(settings: Settings) -> dict[str, str]:

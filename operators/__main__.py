@@ -22,7 +22,7 @@ cluster = Kubeconfig.of_stack()
 
 
 def answers(args: pulumi.ResourceHookArgs) -> None:
-    wait_for_webhook(args.name, cluster.api_client)
+    wait_for_webhook(args.name, cluster.api_client())
 
 
 webhook_answers = pulumi.ResourceHook("webhook-answers", answers)

@@ -13,7 +13,6 @@ https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserv
 
 import contextlib
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,11 +49,11 @@ class NotReadyError(Exception):
     """The operator has not got as far."""
 
 
-def wait_for_webhook(release: str, api_client: Callable[[], Any]) -> None:
+def wait_for_webhook(release: str, api_client: Any) -> None:
     """Return when the release's webhook admits its probe object.
 
-    `api_client` makes a kubernetes.client.ApiClient of the cluster. Raises TimeoutError, with the API server's last
-    answer, after TIMEOUT_SECONDS.
+    `api_client` is a kubernetes.client.ApiClient. Raises TimeoutError, with the API server's last answer, after
+    TIMEOUT_SECONDS.
     """
     # Imported here because the client costs half a second, and only a release that changes needs it.
     import urllib3
@@ -65,7 +64,7 @@ def wait_for_webhook(release: str, api_client: Callable[[], Any]) -> None:
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while True:
         try:
-            client = dynamic.DynamicClient(api_client())
+            client = dynamic.DynamicClient(api_client)
             if not reloaded:
                 reload_configurations(release, client)
                 reloaded = True

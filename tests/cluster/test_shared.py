@@ -12,6 +12,7 @@ import pytest
 import yaml
 from pulumi.automation import CommandError
 
+from components.api import RBAC_API
 from tests.cluster.conftest import Deploy
 from tests.cluster.objects import SCHEDULING, TRAINER, conditions, kind_of, listed, named, wait_until
 from tests.cluster.program import PROJECT, STACK, Program, Project
@@ -20,7 +21,6 @@ from tests.cluster.test_updates import QUICK, RUNNING, running
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 
-RBAC = "rbac.authorization.k8s.io/v1"
 OWNER = RUNNING | {"job": {"enabled": False}}
 """A stack of a queue and a runtime alone."""
 
@@ -103,15 +103,15 @@ def test_a_guest_needs_no_more_rights_than_documented(
     (text,) = re.findall(r"```yaml\n(apiVersion: rbac.*?)```", (PROJECT / "docs" / "sharing.md").read_text(), re.DOTALL)
     role = yaml.safe_load(text)
     role["metadata"]["namespace"] = namespace
-    bound = {"kind": "Role", "name": role["metadata"]["name"], "apiGroup": RBAC.partition("/")[0]}
+    bound = {"kind": "Role", "name": role["metadata"]["name"], "apiGroup": RBAC_API.partition("/")[0]}
     binding = {
         "metadata": {"name": "guest"},
         "roleRef": bound,
         "subjects": [{"kind": "ServiceAccount", "name": "guest", "namespace": namespace}],
     }
     kind_of("v1", "ServiceAccount").create(namespace=namespace, body={"metadata": {"name": "guest"}})
-    kind_of(RBAC, "Role").create(namespace=namespace, body=role)
-    kind_of(RBAC, "RoleBinding").create(namespace=namespace, body=binding)
+    kind_of(RBAC_API, "Role").create(namespace=namespace, body=role)
+    kind_of(RBAC_API, "RoleBinding").create(namespace=namespace, body=binding)
     command = ["kubectl", "create", "token", "guest", "--namespace", namespace]
     token = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603  all ours
     kubeconfig = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())

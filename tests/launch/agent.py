@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from components.launch_agent import RBAC_API, VERBS
+from components.api import RBAC_API
+from components.launch_agent import VERBS
 from tests.cluster.objects import kind_of, log, named, wait_until
 from tests.launch.fake_wandb import ENTITY, KEY, FakeWandb
 from tests.launch.images import AGENT_HOME, AGENT_IMAGE, TRAINING_IMAGE
